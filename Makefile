@@ -25,8 +25,8 @@ library:          ## the library of the Python package, in its folder; needs a C
 	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='-s -X=runtime.godebugDefault=asyncpreemptoff=1' -o $(LIBRARY) ./python/lib
 	@rm -f $(basename $(LIBRARY)).h
 
-test:             ## run the tests
-	$(GO) test $(TIMEOUT) ./...
+test:             ## run the tests, those that take long first
+	$(GO) test $(TIMEOUT) ./internal/cli ./txn ./engine ./serve/local $$($(GO) list ./... | grep -v -E '/(internal/cli|txn|engine|serve/local)$$')
 
 quick:            ## lint and short tests of what changed since BASE (default: where the branch left main), in two minutes mostly
 	./scripts/quick.sh $(BASE)
@@ -40,8 +40,8 @@ check: lint test race noasm cross fuzz   ## everything that must be green
 # goroutines which still run can be caught. That is most of the time of scripts, which
 # start hundreds of processes; a moment is enough, as tests wait for their goroutines.
 race: export GORACE := atexit_sleep_ms=50 $(GORACE)
-race:             ## tests under the race detector; of the scripts those with work side by side
-	CGO_ENABLED=1 $(GO) test $(TIMEOUT) -race -short $$($(GO) list ./... | grep -v -E '/internal/cli|/codecs/.+|/refs|/bench|/interop')
+race:             ## tests under the race detector but for those that repeat the work of one goroutine; of the scripts those with work side by side
+	CGO_ENABLED=1 $(GO) test $(TIMEOUT) -race -short ./txn ./engine ./serve/local $$($(GO) list ./... | grep -v -E '/internal/cli|/codecs/.+|/refs|/bench|/interop|/(txn|engine|serve/local)$$')
 	CGO_ENABLED=1 $(GO) test $(TIMEOUT) -race -short -run 'TestScripts/(import|session|refs|remote|conflict|gc)$$|TestHelp' ./internal/cli
 
 lint:             ## formatting, vet, staticcheck, tidy module files, no marks of a merge

@@ -61,6 +61,9 @@ func TestNumcodecs(t *testing.T) {
 // TestHDF5Chunks decodes what filters of HDF5 wrote, and what it encodes itself; see
 // testdata/hdf5/generate.py.
 func TestHDF5Chunks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	raw := must.Get(os.ReadFile("testdata/hdf5/chunks.json"))(t)
 	var file struct {
 		Cases []struct {

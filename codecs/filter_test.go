@@ -23,6 +23,9 @@ func compressor(item string) *codecs.V2 { return &codecs.V2{Compressor: json.Raw
 
 // TestByteFilters runs the suite on what turns bytes into bytes.
 func TestByteFilters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	i2, f4 := dtype.NewInt(16), dtype.NewFloat(32)
 	v3 := func(codec string) string { return `[` + little + `,` + codec + `]` }
 	for name, c := range map[string]Case{

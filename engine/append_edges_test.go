@@ -213,6 +213,9 @@ func TestAppendBounds(t *testing.T) {
 // Pieces of no length change nothing, wherever they stand; chunks that are not
 // full may be the last ones only.
 func TestAppendLengths(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	set := func(values string) smallSet {
 		s := smallSet{".zgroup": map[string]any{"zarr_format": 2}}
 		n := len(values)
@@ -263,6 +266,9 @@ func TestAppendLengths(t *testing.T) {
 // Labels of variable length are joined, must not repeat, and are encoded again where they
 // begin inside a chunk.
 func TestAppendTexts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	text := func(values ...string) string { // as numcodecs.VLenUTF8 has it
 		b := []byte{byte(len(values)), 0, 0, 0}
 		for _, v := range values {

@@ -113,6 +113,9 @@ func joins(t *testing.T, sets []smallSet, copied bool, done func(mode string, db
 // Attributes that define the meaning of numbers are compared, whichever piece has them.
 // Attributes that only describe are not compared.
 func TestAppendAttributes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	type edit = func(attrs map[string]any)
 	set := func(name string, v any) edit { return func(a map[string]any) { a[name] = v } }
 	both := func(a, b edit) edit { return func(m map[string]any) { a(m); b(m) } }
@@ -181,6 +184,9 @@ func deflated(text string) string {
 // What keeps arrays from being joined is named, with what both have; what does
 // not, is joined to the right values.
 func TestAppendFields(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	all := map[string]string{"time": "\x00\x01\x02\x03", "t": "\x00\x01\x00\x02\x01\x01\x01\x02\x02\x01\x02\x02\x03\x01\x03\x02", "x": "ab", "crs": "c", "g/time": "\x00\x02"}
 	for _, test := range []struct {
 		name string
@@ -269,6 +275,9 @@ func TestAppendFields(t *testing.T) {
 
 // Very many attributes are compared in a time that grows with their number.
 func TestMisfitOfManyAttributes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	const n = 200_000
 	group := func(value int) *zarr.Meta {
 		var doc strings.Builder

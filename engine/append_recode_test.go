@@ -45,6 +45,9 @@ func timesOf(dtype, units, calendar, times string, first byte, n int) smallSet {
 // Times that count from another moment, in another unit or type are converted exactly, or
 // refused.
 func TestAppendConvertsTimes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	const epoch = "days since 2001-01-01"
 	first := func(dtype, times string) smallSet { return timesOf(dtype, epoch, "standard", times, 0, 2) }
 	for _, c := range []struct {
@@ -142,6 +145,9 @@ func TestAppendConvertsBounds(t *testing.T) {
 // Elements that mean the same in other words are joined where they are copied: fill values,
 // longer texts, wider numbers, other chunks and other compressors.
 func TestAppendOtherWords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	set := func(first byte, edit func(smallSet)) smallSet {
 		s := timesOf("<i4", "days since 2001-01-01", "", packed[int32](t, int32(first), int32(first)+1), first, 2)
 		s.array("name", "<U2", []int{2}, []int{2}, []string{"time"}, map[string]string{"0": packed[int32](t, 'a', 'b', 'c', 0)})

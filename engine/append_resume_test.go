@@ -251,6 +251,9 @@ func TestAppendResumesItsOwn(t *testing.T) {
 // An append that converts elements, makes a rectilinear grid or stacks its pieces goes on
 // like any other, behind what is there and where nothing is.
 func TestAppendResumedConverted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	carefully(t)
 	times := func(link bool) ([]Piece, AppendOptions) {
 		return pieces(t,

@@ -101,6 +101,9 @@ func TestAppendWatches(t *testing.T) {
 // What cannot be read to be compared is an error and not taken for equal or in
 // order.
 func TestAppendUnreadable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	text := "\x02\x00\x00\x00\x01\x00\x00\x00a\x01\x00\x00\x00b"
 	set := func(day int, lost string) smallSet {
 		s := dailySet(day)

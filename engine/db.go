@@ -15,6 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine/internal/transfer"
 	"github.com/zarrdb/zarrdb/engine/internal/virtual"
 	"github.com/zarrdb/zarrdb/engine/source"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -295,10 +296,12 @@ func (db *DB) session(s *txn.Session) *Session {
 	open := db.arrays()
 	open.Locks = zarr.NewChunkLocks()
 	c := policy.NewCopies(s, open)
+	var view kv.Reader = tracked{s, c, db.files}
 	if db.store.IsPeer() { // other processes may write to the session
 		c.Untracked()
+		view = shared{tracked{s, c, db.files}}
 	}
-	es := &Session{tx: s, nodes: nodes{view: tracked{s, c, db.files}, open: open}, copies: c, db: db, left: new(sync.Once)}
+	es := &Session{tx: s, nodes: nodes{view: view, open: open}, copies: c, db: db, left: new(sync.Once)}
 	db.shared.add(es)
 	return db.own(es)
 }

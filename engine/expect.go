@@ -36,6 +36,6 @@ func (s *Session) putIf(ctx context.Context, key string, value []byte, want Expe
 		return id, err
 	}
 	defer unlock()
-	s.noteKey(key)
+	defer s.noteKey(key)()
 	return s.tx.SetIf(ctx, key, value, want)
 }

@@ -148,6 +148,9 @@ func TestExportOverwritesNothingElse(t *testing.T) {
 // Whenever an export to a directory is stopped, there is no metadata without
 // all chunks, and resuming completes it.
 func TestExportStoppedAnywhereCanBeResumed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	keys := smallStore(t)
 	url := memoryURL(t, keys)
 	partial := 0

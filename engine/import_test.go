@@ -390,6 +390,9 @@ func hooked(t *testing.T, url string, before func(op kvtest.Op, key string) erro
 // An import that is stopped at any operation leaves the branch as it was, and
 // goes on to the same version.
 func TestImportStoppedAnywhereCanBeResumed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	keys := smallStore(t)
 	url := memoryURL(t, keys)
 	whole := openDB(t, nil)

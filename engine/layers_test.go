@@ -23,6 +23,8 @@ var layers = map[string][]string{
 	"internal/fault": {},
 	// A lock whose wait ends with a context; every package may import it.
 	"internal/ctxlock": {},
+	// Goroutines whose panics are their caller's; every package may import it.
+	"internal/together": {},
 
 	// The memory of all databases of a process.
 	"internal/budget": {},
@@ -253,7 +255,7 @@ func TestLayers(t *testing.T) {
 			continue
 		}
 		for _, imp := range p.Imports {
-			if own, ok := strings.CutPrefix(imp, module); ok && own != "internal/fault" && own != "internal/ctxlock" && !allowed(own, may) {
+			if own, ok := strings.CutPrefix(imp, module); ok && own != "internal/fault" && own != "internal/ctxlock" && own != "internal/together" && !allowed(own, may) {
 				t.Errorf("%s imports %s, which its layer does not allow", name, own)
 			}
 		}

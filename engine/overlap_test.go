@@ -219,6 +219,9 @@ func TestExportOntoReferencedFiles(t *testing.T) {
 // leaves it as it was, unless it is complete. In memory, keys that are not
 // exported go last.
 func TestOverwriteStoppedAnywhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	keys := smallStore(t)
 	url := memoryURL(t, keys)
 	old := map[string]string{"zarr.json": `{"zarr_format":3,"node_type":"group","attributes":{"old":1}}`, "old/c/0": "0", "zz": "1"}

@@ -197,13 +197,13 @@ func (s *Session) copyBelow(ctx context.Context, src *Snapshot, from, to string)
 
 // Set is [txn.Session.Set].
 func (s *Session) Set(ctx context.Context, key string, value []byte) error {
-	s.noteKey(key)
+	defer s.noteKey(key)()
 	return s.tx.Set(ctx, key, value)
 }
 
 // Delete is [txn.Session.Delete].
 func (s *Session) Delete(ctx context.Context, key string) error {
-	s.noteKey(key)
+	defer s.noteKey(key)()
 	return s.tx.Delete(ctx, key)
 }
 
@@ -211,11 +211,13 @@ func (s *Session) Delete(ctx context.Context, key string) error {
 // consolidated metadata is made again from all nodes.
 func (s *Session) Untracked() { s.copies.Untracked() }
 
-// noteKey notes that a single key is set or deleted.
-func (s *Session) noteKey(key string) {
-	if names.IsDocument(key) {
-		s.Untracked()
+// noteKey notes that a single key is going to be set or deleted. The caller calls done then.
+func (s *Session) noteKey(key string) (done func()) {
+	if !names.IsDocument(key) {
+		return func() {}
 	}
+	s.Untracked()
+	return func() { s.nodes.open.Locks.Changed(key) }
 }
 
 // Refresh is [txn.Session.Refresh].

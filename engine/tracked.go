@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/engine/internal/policy"
@@ -34,6 +36,24 @@ func (t tracked) Delete(ctx context.Context, key string) error {
 		return err
 	}
 	return t.Session.Delete(ctx, key)
+}
+
+// shared is tracked for a session that other processes write to.
+type shared struct{ tracked }
+
+var _ kv.Replacer = shared{}
+
+// Replace implements [kv.Replacer]. In the process that has the database open, the locks of chunks
+// exclude what this does.
+func (s shared) Replace(ctx context.Context, key string, value []byte, was kv.ID) error {
+	if err := s.copies.Key(ctx, key); err != nil {
+		return err
+	}
+	_, err := s.Session.SetIf(ctx, key, value, Expect{Absent: was == kv.ID{}, ID: was})
+	if errors.Is(err, txn.ErrConflict) {
+		return fmt.Errorf("%w: %w", kv.ErrChanged, err)
+	}
+	return err
 }
 
 func (t tracked) DeletePrefix(ctx context.Context, prefix string) error {

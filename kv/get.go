@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
+
+	"github.com/zarrdb/zarrdb/internal/together"
 )
 
 // Get returns the whole value of key. See [Reader].
@@ -91,7 +92,8 @@ func GetMany(ctx context.Context, r Reader, reqs []Request) ([][]byte, error) {
 	out := make([][]byte, len(reqs))
 	parts := max(1, min(runtime.GOMAXPROCS(0), len(reqs)/getPart))
 	errs := make([]error, parts)
-	var wg sync.WaitGroup
+	var wg together.Group
+	defer wg.Wait()
 	for p, from := 0, 0; p < parts; p++ {
 		to := max(from, len(reqs)*(p+1)/parts)
 		for to > 0 && to < len(reqs) && reqs[to].Key == reqs[to-1].Key {

@@ -88,6 +88,13 @@ type Writer interface {
 	Delete(ctx context.Context, key string) error
 }
 
+// Replacer is an optional interface of a Writer to whose keys other processes write too.
+type Replacer interface {
+	// Replace sets key, or deletes it if value is nil, if its value still has the identity was;
+	// the zero ID is no value. Otherwise the error is [ErrChanged], and nothing has changed.
+	Replace(ctx context.Context, key string, value []byte, was ID) error
+}
+
 // ReadLister is a view that can be read and listed.
 type ReadLister interface {
 	Reader

@@ -5,7 +5,7 @@
 
 A wheel that is made in the repository or from a source distribution has a program and a library (python/lib) that
 Go compiles for this machine; the library needs a C compiler. $ZARRDB_WHEEL_BINARY names another program,
-$ZARRDB_WHEEL_LIBRARY another library, and $ZARRDB_WHEEL_PLATFORM their platform; if the first one is empty, the wheel has neither and is for any
+$ZARRDB_WHEEL_LIBRARY another library, and $ZARRDB_WHEEL_PLATFORM their platform; if the first two are empty, the wheel has neither and is for any
 platform. An editable installation has the library in its folder.
 """
 
@@ -67,6 +67,8 @@ class ProgramHook(BuildHookInterface):  # type: ignore[type-arg]
         if program is None:
             program = self._compile()
             library = library or self._compile_library(Path(str(self._made), LIBRARY))
+        elif bool(program) != bool(library):
+            raise RuntimeError("a wheel has the program and the library, or neither: ZARRDB_WHEEL_BINARY and ZARRDB_WHEEL_LIBRARY name both")
         if program:
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform}"
@@ -92,6 +94,8 @@ class ProgramHook(BuildHookInterface):  # type: ignore[type-arg]
         return program
 
     def _compile_library(self, library: Path) -> str:
+        if "musl" in str(sysconfig.get_config_var("SOABI")):
+            raise RuntimeError("the library of the package does not work with musl, such as on Alpine; the program zarrdb does: zarrdb serve serves databases by HTTP and S3")
         source, go = self._source(), shutil.which("go")
         cc = subprocess.run([go, "env", "CC"], capture_output=True, text=True, check=True).stdout.split() if go else []
         compiler = shutil.which(cc[0]) if cc else None

@@ -169,6 +169,9 @@ func TestAwayOnce(t *testing.T) {
 
 // TestAwayDamage finds what a bucket has damaged or lost, and what a crash leaves in away/.
 func TestAwayDamage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	mem := kv.NewMem()
 	from := published(t, mem)
 	db := lazyClone(t, mem)
@@ -218,6 +221,9 @@ func TestAwayDamage(t *testing.T) {
 // TestAwaySalvage salvages lazy clones: pages that are away are not lost, and a salvage does not guess what a remote has
 // that cannot be read.
 func TestAwaySalvage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	store := &wire{Store: kv.NewMem()}
 	from := published(t, store)
 	dir := filepath.Join(t.TempDir(), "lazy")
@@ -549,6 +555,9 @@ func TestAwayCommits(t *testing.T) {
 
 // TestAwayCopies carries versions of a lazy clone elsewhere: what is away is fetched.
 func TestAwayCopies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	store := &wire{Store: kv.NewMem()}
 	from := published(t, store)
 	db := lazyClone(t, store)

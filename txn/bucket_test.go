@@ -206,6 +206,9 @@ func TestBucketRequests(t *testing.T) {
 // TestBucketModel lets three machines commit, push, pull and merge over a network that fails. Whatever is in the bucket is whole and
 // right, and every answer is true.
 func TestBucketModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { bucketModel(t, seed, 120) })
 	}
@@ -332,6 +335,9 @@ func bucketModel(t *testing.T, seed uint64, steps int) {
 // TestBucketFree changes and collects the database at every request of a push and a pull, by the process that has it open and by a
 // peer: no lock is held meanwhile.
 func TestBucketFree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	store := &wire{Store: kv.NewMem()}
 	first := machine(t)
 	grow(t, first, 2, 0)

@@ -349,6 +349,9 @@ func TestCareErrors(t *testing.T) {
 // A collection gives back the space of old tables, of checkpoints and of logs, while the
 // database is open, and DiskUse counts every file.
 func TestGCIndexSpace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	o := testOptions(nil)
 	o.CheckpointCommits = 200
 	dir := t.TempDir() + "/db"

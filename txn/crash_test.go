@@ -118,6 +118,9 @@ var cutKinds = []cutKind{
 // most the commits that it had begun, in order. Everything is sound, and the database can be
 // written on.
 func TestPowerCut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	for _, kind := range cutKinds {
 		t.Run(kind.name, func(t *testing.T) { crashRounds(t, kind.run) })
 	}
@@ -221,6 +224,9 @@ func (c *crashed) verify(t *testing.T, rng *rand.Rand, writers []*cutWriter) {
 // A creation that a power cut ends is either a database or nothing, and then
 // can be done again.
 func TestPowerCutWhileCreating(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	seeds := rand.New(rand.NewPCG(must.Seed(t), 0))
 	for range 4 {
 		seed := seeds.Uint64()

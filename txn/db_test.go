@@ -522,6 +522,9 @@ func mustAt(t *testing.T, db *DB) *Snapshot {
 // The session and the snapshot are plain views; small buffers make them spill
 // and savepoint all the time.
 func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	for name, tune := range map[string]func(*Options){
 		"default": func(*Options) {},
 		"tiny":    func(o *Options) { o.SessionBytes, o.SavepointBytes, o.PageCacheBytes = 4<<10, 16<<10, 64<<10 },

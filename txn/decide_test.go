@@ -104,6 +104,9 @@ func decidedConflicts() []decidedConflict {
 // either side, in a merge, a cherry-pick, a rebase, the commit of a session and its
 // refresh. Without a choice it stays a conflict.
 func TestEveryConflictIsDecided(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	doc := must.Get(os.ReadFile("../docs/design/conflicts.md"))(t)
 	rows := decidedConflicts()
 	for _, c := range rows {

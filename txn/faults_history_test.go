@@ -242,6 +242,9 @@ func soakFaults(t *testing.T) faultChoice {
 // Every branch then holds what the last step left there that was acknowledged,
 // or the step that failed; nothing is damaged; and the history goes on.
 func TestEveryOperationOfCareFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	t.Parallel()
 	everyOperationFails(t, someFaults(t))
 }

@@ -130,6 +130,9 @@ func expireAndCollect(db *DB) error {
 // A power loss at any write of an expiry and a collection loses nothing that is
 // kept, and the collection can be run again to its end.
 func TestGCPowerCut(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the work of one goroutine, many times")
+	}
 	t.Parallel()
 	seed := must.Seed(t)
 	var images []*vfs.MemFS

@@ -17,6 +17,9 @@ import (
 // When the file of a pack goes, its entry in the table is gone, on disk: an entry
 // without a file would be damage.
 func TestGCRemovesEntriesBeforeFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	mem := vfs.NewCrashableMem()
 	type removal struct {
 		image *vfs.MemFS

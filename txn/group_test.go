@@ -121,6 +121,9 @@ func (s *syncStop) MaybeError(op errorfs.Op) error {
 // group outgrow memory and go to the index, a search of what is still to be written
 // stops there: so what they name must have gone before.
 func TestGroupOutgrowsMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the work of one goroutine, many times")
+	}
 	step := int64(1 << 10)
 	if testing.Short() {
 		step = 4 << 10

@@ -124,6 +124,9 @@ func TestWriteWithoutPack(t *testing.T) {
 // SkipDamaged it has all else, the copy knows its holes, copies of it too, and a later run
 // or a repair fills them.
 func TestSkipDamaged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	for _, missing := range []bool{false, true} {
 		t.Run(fmt.Sprint("missing=", missing), func(t *testing.T) {
 			fs := vfs.NewMem()
@@ -208,6 +211,9 @@ func TestGCForgetsHoles(t *testing.T) {
 // A pack is damaged at random places, cut off or removed, and payloads are healed by writes,
 // a repair from a copy, or a pull after a repair that found nothing.
 func TestHealModel(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the work of one goroutine, many times")
+	}
 	rounds := 40
 	if testing.Short() {
 		rounds = 12

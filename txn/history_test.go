@@ -137,6 +137,9 @@ func TestBlame(t *testing.T) {
 // TestBlameModel compares blame of random lines of commits with a look at every
 // version.
 func TestBlameModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	rnd, _ := toy.Rand(t)
 	db := openTest(t, nil)
 	const chunks = 300

@@ -362,6 +362,9 @@ func TestPushOfWhatLiesBetween(t *testing.T) {
 // However many versions come at once, no more is read and written than what is new
 // in each.
 func TestPushOfManyVersionsCostsTheirChanges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	fs := vfs.NewMem()
 	db := openTest(t, testOptions(fs))
 	all := map[string]string{}

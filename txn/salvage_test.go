@@ -443,6 +443,9 @@ func TestSalvageAfterGC(t *testing.T) {
 // it done but for a new checkpoint; run again, it completes. What it takes away is
 // in the quarantine.
 func TestSalvagePowerCut(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the work of one goroutine, many times")
+	}
 	mem := vfs.NewCrashableMem()
 	old, last := salvageHistory(t, mem)
 	remove(t, mem, indexFiles(t, mem, "MANIFEST")...)

@@ -183,6 +183,9 @@ func (c *carried) again(t *testing.T, mem *vfs.MemFS) {
 // An error of any operation of the file system, reads and the source included, is
 // an error of the transfer or does no harm; and the next run is complete.
 func TestTransferFailsAnywhere(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the work of one goroutine, many times")
+	}
 	points := 15
 	if testing.Short() {
 		points = 4

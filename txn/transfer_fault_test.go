@@ -18,6 +18,9 @@ import (
 // After a power cut at any write, the destination of a transfer is what it was or
 // what it was to become, and the same transfer goes on from there.
 func TestTransferSurvivesCrashes(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the work of one goroutine, many times")
+	}
 	points := 16
 	if testing.Short() {
 		points = 5

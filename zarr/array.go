@@ -31,6 +31,8 @@ import (
 type Array struct {
 	view   kv.Reader
 	writer kv.Writer
+	// replacer is writer if other processes write to the array too, nil otherwise.
+	replacer kv.Replacer
 	// readOnly is why writer is nil.
 	readOnly error
 	loc      location
@@ -66,6 +68,7 @@ type arrayState struct {
 func newArray(view kv.Reader, loc location, p *parsed, o OpenOptions) (*Array, error) {
 	a := &Array{view: view, loc: loc, opts: o, locks: o.Locks}
 	a.writer, a.readOnly = writerOf(view, p.meta.Version)
+	a.replacer, _ = a.writer.(kv.Replacer)
 	if a.locks == nil {
 		a.locks = NewChunkLocks()
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -107,6 +108,7 @@ func (a *Array) reload(ctx context.Context) error {
 		return err
 	}
 	defer lock.Unlock()
+	shapes := a.locks.shapes(a.loc) // before the document is read, which others may replace
 	m, err := storedMeta(ctx, a.view, a.loc, a.opts)
 	if err == nil {
 		err = a.sameStructure(m)
@@ -114,7 +116,7 @@ func (a *Array) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.know(func(known *Meta) { known.Shape = m.Shape }, a.locks.shapes(a.loc))
+	a.know(func(known *Meta) { known.Shape = m.Shape }, shapes)
 	return nil
 }
 
@@ -219,6 +221,12 @@ func saveMeta(ctx context.Context, view kv.Reader, loc location, old, m *Meta) e
 	return nil
 }
 
+// Changed notes that a document was set or deleted by other means than a node with these locks.
+// Writers of arrays that are open read its shape again.
+func (l *ChunkLocks) Changed(document string) {
+	l.noteShape(location{docs: document[:strings.LastIndexByte(document, '/')+1]})
+}
+
 // shapeCounts counts, by path, how often handles that share [ChunkLocks] stored
 // another shape or put an array in place of another.
 type shapeCounts struct{ counts sync.Map }
@@ -229,11 +237,13 @@ func (c *shapeCounts) shapes(loc location) int64 {
 	return count
 }
 
-// noteShape counts a change. The caller holds the lock of the document.
+// noteShape counts a change.
 func (c *shapeCounts) noteShape(loc location) int64 {
-	count := c.shapes(loc) + 1
-	c.counts.Store(loc.docs, count)
-	return count
+	n, _ := c.counts.LoadOrStore(loc.docs, int64(0))
+	for !c.counts.CompareAndSwap(loc.docs, n, n.(int64)+1) {
+		n, _ = c.counts.Load(loc.docs)
+	}
+	return n.(int64) + 1
 }
 
 // replaced notes that a new node took the place of any node there.

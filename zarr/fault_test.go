@@ -18,6 +18,9 @@ var errInjected = errors.New("injected")
 // nothing fails any more. What fails says so with operation and path; what
 // does not gives the right values; and nothing stays locked.
 func TestFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	for seed := range uint64(24) {
 		c := randomConfig(seed)
 		if seed%3 == 0 {

@@ -29,6 +29,9 @@ func (c *countBytes) Get(ctx context.Context, key string, rng kv.Range) ([]byte,
 // A listing reads no more than the beginning of long files that are no documents, and
 // all of long documents.
 func TestLongFilesInPlaceOfDocuments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	for v, name := range map[Version]string{V2: meta.DocArrayV2, V3: meta.DocV3} {
 		t.Run("v"+v.String(), func(t *testing.T) {
 			ctx := t.Context()

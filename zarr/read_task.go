@@ -187,6 +187,10 @@ type task struct {
 	// quick means to do only what is cached; see errNotCached.
 	quick bool
 
+	// merging says that the chunk in hand, which was, is written only if it is the same still.
+	merging bool
+	was     kv.ID
+
 	source valueSource
 	// onValue is t.decodeValue, made once per task and not per chunk.
 	onValue func([]byte) error

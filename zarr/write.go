@@ -2,6 +2,7 @@ package zarr
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -129,18 +130,48 @@ func (j *job) write(ctx context.Context) error {
 	return j.work(ctx, (*task).write)
 }
 
-// write stores the wanted elements of the chunk in hand. Its lock is held from
+// maxMerges bounds how often a part of a chunk is written again, because another process wrote
+// to the chunk since it was read.
+const maxMerges = 1000
+
+// change runs fn, which stores the wanted elements of the chunk in hand. Its lock is held from
 // reading to writing.
-func (t *task) write(ctx context.Context) error {
+func (t *task) change(ctx context.Context, fn func() error) error {
 	lock := t.j.a.locks.of(t.key)
 	if err := lock.Lock(ctx); err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	whole, edge := t.covers()
-	if edge && t.j.a.locks.shapes(t.j.a.loc) != t.j.st.shapes {
-		whole = false // beyond the edge there may be elements by now
+	for n := 0; ; n++ {
+		t.merging = false
+		err := fn()
+		if !t.merging || !errors.Is(err, kv.ErrChanged) || n == maxMerges {
+			return err
+		}
 	}
+}
+
+// old locates the chunk in hand, which is going to be written only if it is the same then.
+func (t *task) old(ctx context.Context) (kv.Value, error) {
+	v, err := t.locate(ctx)
+	if err != nil || t.j.a.replacer == nil {
+		return v, err
+	}
+	t.merging, t.was = true, kv.ID{}
+	if v != nil {
+		t.was = v.ID()
+		t.merging = t.was != kv.ID{}
+	}
+	return v, nil
+}
+
+// write stores the wanted elements of the chunk in hand.
+func (t *task) write(ctx context.Context) error {
+	return t.change(ctx, func() error { return t.writeOnce(ctx) })
+}
+
+func (t *task) writeOnce(ctx context.Context) error {
+	whole, edge := t.covers()
 	switch {
 	case whole && !edge:
 		return t.writeWhole(ctx)
@@ -162,7 +193,8 @@ func (t *task) write(ctx context.Context) error {
 }
 
 // covers reports whether the wanted elements are all of the chunk that lies in
-// the array, and whether the chunk reaches beyond it.
+// the array, and whether the chunk reaches beyond it. There may be elements beyond the edge if the
+// array has another shape by now: then the chunk is not covered.
 func (t *task) covers() (whole, edge bool) {
 	if !t.direct {
 		return false, false
@@ -177,6 +209,9 @@ func (t *task) covers() (whole, edge bool) {
 		if p.from != 0 || int64(p.n) != inside {
 			return false, false
 		}
+	}
+	if edge && (t.j.a.replacer != nil || t.j.a.locks.shapes(t.j.a.loc) != t.j.st.shapes) {
+		return false, edge
 	}
 	return true, edge
 }
@@ -226,7 +261,7 @@ func (t *task) bufferChunk() codecs.Dst {
 
 // readChunk decodes the whole chunk into buf, or fills it if it is not there.
 func (t *task) readChunk(ctx context.Context, buf codecs.Dst) (there bool, err error) {
-	v, err := t.locate(ctx)
+	v, err := t.old(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -288,7 +323,7 @@ func (t *task) storeBuffer(ctx context.Context, chunk []byte, there bool) error 
 func (t *task) updateShard(ctx context.Context, whole bool) error {
 	var old codecs.Source
 	if !whole {
-		v, err := t.locate(ctx)
+		v, err := t.old(ctx)
 		if err != nil {
 			return err
 		}
@@ -333,9 +368,15 @@ func (t *task) storeEmpty(ctx context.Context) error {
 
 // set stores t.encoded under the key of the chunk in hand.
 func (t *task) set(ctx context.Context) error {
+	if t.merging {
+		return t.j.a.replacer.Replace(ctx, t.key, t.encoded, t.was)
+	}
 	return t.j.a.writer.Set(ctx, t.key, t.encoded)
 }
 
 func (t *task) delete(ctx context.Context) error {
+	if t.merging {
+		return t.j.a.replacer.Replace(ctx, t.key, nil, t.was)
+	}
 	return t.j.a.writer.Delete(ctx, t.key)
 }

@@ -39,7 +39,9 @@ func (a *Array) writeVar(ctx context.Context, sel Selection, src dtype.Variable,
 	if every {
 		clear(j.user.Strides)
 	}
-	return j.work(ctx, func(t *task, ctx context.Context) error { return t.writeBlock(ctx, src) })
+	return j.work(ctx, func(t *task, ctx context.Context) error {
+		return t.change(ctx, func() error { return t.writeBlock(ctx, src) })
+	})
 }
 
 // variableOf returns one element as a Variable.
@@ -60,16 +62,11 @@ func variableOf(elem []byte) (dtype.Variable, error) {
 
 // writeBlock stores the wanted elements of the chunk in hand.
 func (t *task) writeBlock(ctx context.Context, src dtype.Variable) error {
-	lock := t.j.a.locks.of(t.key)
-	if err := lock.Lock(ctx); err != nil {
-		return err
-	}
-	defer lock.Unlock()
 	form := t.form
 	var old dtype.Variable
 	there := true
 	if whole, _ := t.covers(); !whole {
-		v, err := t.locate(ctx)
+		v, err := t.old(ctx)
 		if err != nil {
 			return err
 		}

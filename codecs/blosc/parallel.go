@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/internal/together"
 )
 
 // Blocks of a long chunk are decoded by several goroutines, as long as other calls do not
@@ -45,24 +47,17 @@ func (p *processors) take(n int32) int32 {
 func (p part) inParallel(workers int, first, end int64) error {
 	var (
 		next   atomic.Int64
-		wg     sync.WaitGroup
+		wg     together.Group
 		mu     sync.Mutex
 		failed = end
 		err    error
-		panics any
 	)
+	defer wg.Wait()
 	next.Store(first)
 	work := func() {
 		s := scratchPool.Get().(*scratch)
 		defer scratchPool.Put(s)
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // as the caller, who may decode a mapped file
-		defer func() {
-			if r := recover(); r != nil {
-				mu.Lock()
-				panics = r
-				mu.Unlock()
-			}
-		}()
 		for k := next.Add(1) - 1; k < end; k = next.Add(1) - 1 {
 			if e := p.block(k, s); e != nil {
 				next.Store(end) // blocks before this one are being decoded or are done
@@ -79,8 +74,5 @@ func (p part) inParallel(workers int, first, end int64) error {
 	}
 	work()
 	wg.Wait()
-	if panics != nil {
-		panic(panics) // from a decoder; the caller of Decode can recover from it
-	}
 	return err
 }

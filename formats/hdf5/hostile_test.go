@@ -50,6 +50,9 @@ var known = []error{formats.ErrFormat, formats.ErrUnsupported, kv.ErrCorrupt, co
 
 // Bytes that are changed end in an error that says so, or in values, and soon.
 func TestDamage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	r := formattest.Registry(hdf5.Format())
 	index := goldens(t)
 	for _, name := range slices.Sorted(maps.Keys(index)) {

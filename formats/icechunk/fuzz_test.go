@@ -221,6 +221,9 @@ func FuzzDocument(f *testing.F) {
 
 // TestDamage flips bits of files, and cuts them: reading ends, with an error or values.
 func TestDamage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	for _, name := range repositories {
 		files, _ := golden(t, name)
 		sound := memory(t, files)

@@ -322,6 +322,9 @@ func TestNumber(t *testing.T) {
 
 // Every range has ticks, at most so many and all different, however near its ends are or far apart.
 func TestTicksOfEveryRange(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	for _, lo := range []float64{0, 1, -1, 5e-324, 1e-310, 101325, 1 << 53, 1e20, 1e300, -math.MaxFloat64, math.Inf(-1), math.NaN()} {
 		for _, hi := range []float64{math.Nextafter(lo, math.Inf(1)), math.Nextafter(math.Nextafter(lo, 9e307), 9e307), lo + 1, 2 * lo, math.MaxFloat64, math.Inf(1), math.NaN(), lo} {
 			f := figure()

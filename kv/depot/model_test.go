@@ -57,6 +57,9 @@ func checkModel(t *testing.T, seed uint64, steps int) {
 // TestModelBroken hides a part of the manifest from the clients, so that a rule is not followed: the
 // model must notice.
 func TestModelBroken(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	for _, hidden := range []string{"floor", "drops", "pushes"} {
 		failed := ""
 		for seed := uint64(1); seed < 60 && failed == ""; seed++ {

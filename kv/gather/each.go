@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/zarrdb/zarrdb/internal/together"
 )
 
 // Each calls fn for 0 to n-1, up to parallel calls at a time, and returns the
@@ -17,9 +19,10 @@ func Each(ctx context.Context, parallel, n int, fn func(ctx context.Context, i i
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
-	var workers Workers
+	var wg together.Group
+	defer wg.Wait()
 	for range min(parallel, n) {
-		workers.Go(func() {
+		wg.Go(func() {
 			for ctx.Err() == nil {
 				i := next.Add(1) - 1
 				if i >= int64(n) {
@@ -31,7 +34,7 @@ func Each(ctx context.Context, parallel, n int, fn func(ctx context.Context, i i
 			}
 		})
 	}
-	workers.Wait()
+	wg.Wait()
 	return context.Cause(ctx)
 }
 

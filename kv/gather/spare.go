@@ -3,6 +3,8 @@ package gather
 import (
 	"context"
 	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/internal/together"
 )
 
 // Spare adds helpers to a running read, one that may hold a place of [Each] and
@@ -32,7 +34,8 @@ func (s *Spare) Each(ctx context.Context, n int, size int64, fn func(ctx context
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
-	var workers Workers
+	var wg together.Group
+	defer wg.Wait()
 	var work func()
 	work = func() {
 		for ctx.Err() == nil {
@@ -41,7 +44,7 @@ func (s *Spare) Each(ctx context.Context, n int, size int64, fn func(ctx context
 				return
 			}
 			if i+1 < int64(n) && s.take(size) {
-				workers.Go(func() {
+				wg.Go(func() {
 					defer s.give(size)
 					work()
 				})
@@ -51,8 +54,8 @@ func (s *Spare) Each(ctx context.Context, n int, size int64, fn func(ctx context
 			}
 		}
 	}
-	workers.Do(work)
-	workers.Wait()
+	work()
+	wg.Wait()
 	return context.Cause(ctx)
 }
 

@@ -377,6 +377,9 @@ func TestMetricsAndViews(t *testing.T) {
 // TestModel runs random operations against a map, with flushes, compactions,
 // checkpoints and reopening in between.
 func TestModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	for _, disk := range []bool{false, true} {
 		seeds := uint64(4)
 		if disk {

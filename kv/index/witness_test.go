@@ -42,6 +42,9 @@ func rewrite(t *testing.T, fs vfs.FS, path string, change func([]byte) []byte) {
 // Damage of any file of an index that was closed, or of a checkpoint, is an error of
 // Open or of a read, or everything is there: nothing is left out silently.
 func TestDamageOfAClosedIndex(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	const commits = 12
 	size := func(i int) int { return 100 + 3000*(i%7) }
 	build := func(closes int) *vfs.MemFS {

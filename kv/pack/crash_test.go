@@ -157,6 +157,9 @@ func (w *world) check() {
 
 // TestModel runs random histories with reopening.
 func TestModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			var w *world
@@ -187,6 +190,9 @@ func TestModel(t *testing.T) {
 // import, power loss, import again. The index may be one that was restored
 // from an older copy.
 func TestCrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	seeds := uint64(25)
 	if raceEnabled {
 		seeds = 8

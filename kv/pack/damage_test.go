@@ -39,6 +39,9 @@ func smallPack(t testing.TB, sizes ...int) (id ID, file []byte, payloads map[Add
 // TestFlippedByte damages every byte of a pack, one at a time. What is read is
 // right or an error, what a scan finds is right.
 func TestFlippedByte(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	id, file, payloads := smallPack(t, 100, 0, 33, 70_000, 8)
 	mem := vfs.NewMem()
 	must.Do(t, mem.MkdirAll("packs", 0o777))

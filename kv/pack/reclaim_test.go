@@ -245,6 +245,9 @@ func TestReclaimCrash(t *testing.T) {
 // Any operation of a reclaim fails. What is kept is there in any case, also after a
 // power cut; what is said to be given back is.
 func TestReclaimFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	for _, holes := range []bool{true, false} {
 		rewritten, punched := false, false
 		for k := int64(1); ; k++ {

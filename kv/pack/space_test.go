@@ -25,6 +25,9 @@ func fileBytes(t testing.TB, fs vfs.FS, dir string) (n uint64) {
 // after the other, and none is large: at no moment do all files take 2 % more than
 // before.
 func TestReclaimSpace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	mem := vfs.NewMem()
 	var before, peak uint64
 	o := options(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {

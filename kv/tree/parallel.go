@@ -5,8 +5,9 @@ import (
 	"errors"
 	"runtime"
 	"sort"
-	"sync"
 	"sync/atomic"
+
+	"github.com/zarrdb/zarrdb/internal/together"
 )
 
 // Many splices of a level are made in parts, side by side. A part begins in a page
@@ -143,7 +144,8 @@ func (p *pass) runParts(list *spliceList, parts []*part, workers int) error {
 			errs[i-1] = parts[i-1].run()
 		}
 	}
-	var wg sync.WaitGroup
+	var wg together.Group
+	defer wg.Wait()
 	for range min(workers, len(parts)) - 1 {
 		wg.Go(work)
 	}

@@ -129,6 +129,9 @@ func compareStd(t *testing.T, data []byte, whole map[string][]byte) {
 // TestFlippedBytes damages every byte of archives, and cuts them anywhere: what
 // is read under its name is what was there, or there is an error.
 func TestFlippedBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	archives := map[string][]byte{}
 	for _, name := range []string{"features", "stream"} {
 		data := must.Get(os.ReadFile(filepath.Join("testdata/valid", name+".zip")))(t)

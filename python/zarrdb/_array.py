@@ -28,6 +28,8 @@ from ._views import View, WritableView
 DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 Numbers = np.ndarray[Any, Any]
+# Elements of variable length of more bytes are written in parts.
+LONG = 256 << 20
 
 
 def variable(body: Any, n: int, kind: str, parts: np.dtype[Any] | None) -> Numbers:
@@ -59,9 +61,9 @@ def packed(values: Numbers, kind: str, parts: np.dtype[Any] | None) -> bytes:
     else:
         as_bytes = bytes
     pieces = [as_bytes(v) for v in values.reshape(-1)]
-    ends = np.zeros(len(pieces) + 1, "<u4")
+    ends = np.zeros(len(pieces) + 1, "<u8")
     np.cumsum([len(p) for p in pieces], out=ends[1:])
-    return ends.tobytes() + b"".join(pieces)
+    return ends.astype("<u4").tobytes() + b"".join(pieces)  # longer ones are written in parts
 
 
 def text_type() -> Any:
@@ -212,8 +214,9 @@ class Array:
         values: Any = self.__array__()
         return memoryview(values)
 
-    def read(self, sel: Any = Ellipsis, out: Numbers | None = None) -> Numbers:
-        """Read a selection, into `out` if it is given.
+    def read(self, sel: Any = Ellipsis, out: Any = None) -> Any:
+        """Read a selection, into `out` if it is given: an array of numpy, or of another library that lends its memory to numpy, such
+        as a tensor of PyTorch in pinned memory. After Ctrl-C elements may still be put there for a moment.
 
         >>> out = np.empty((2, 6), "f4")
         >>> repo.at("main").array("t2m").read(np.s_[:2], out=out) is out
@@ -222,12 +225,15 @@ class Array:
         s = Selection(sel, self.shape)
         if out is None:
             return self._read(s).reshape(s.final)
-        if out.shape != s.final:
-            raise InvalidError(f"/{self.path}: the selection has shape {s.final}, out has {out.shape}")
-        if not self._fixed or out.shape != s.shape:
-            out[...] = self._read(s).reshape(s.final)
+        into = out if isinstance(out, np.ndarray) else np.asarray(out)
+        if into is not out and into.size and not np.may_share_memory(into, np.asarray(out)):
+            raise InvalidError(f"/{self.path}: numpy cannot write to the memory of out, {type(out).__name__}")
+        if into.shape != s.final:
+            raise InvalidError(f"/{self.path}: the selection has shape {s.final}, out has {into.shape}")
+        if not self._fixed or into.shape != s.shape:
+            into[...] = self._read(s).reshape(s.final)
         else:
-            self._elements.read(s, out)
+            self._elements.read(s, into)
         return out
 
     def read_many(self, sels: Sequence[Any], out: Numbers | None = None) -> Numbers:
@@ -342,8 +348,17 @@ class Array:
         if self._fixed:
             self._elements.write(s, values)
         else:
-            self._elements.write_variable(s, packed(values, self.type, self._parts))
+            self._write_variable(s, values)
         self._forget_chunks(session)
+
+    def _write_variable(self, sel: Selection, values: Numbers) -> None:
+        body = packed(values, self.type, self._parts)
+        if len(body) <= LONG or values.size <= 1:
+            self._elements.write_variable(sel, body)
+            return
+        del body
+        for part, where in sel.halves():
+            self._write_variable(part, values[where])
 
     def _forget_chunks(self, session: WritableView) -> None:
         """Forget the values that were read of chunks, because the library has written the chunks: later writes are not compared with these values."""

@@ -231,8 +231,8 @@ type SessionLostError struct {
 	// Saved is the time of the last savepoint, from which [txn.Remote.Resume] takes it
 	// up again; zero if there was none.
 	Saved time.Time
-	// Committing means that a commit was running, and that no other process has answered since, or
-	// one of an earlier version, whether it took place: look for it in the log of the branch.
+	// Committing means that a commit was sent, and that no process has answered since, or one of an
+	// earlier version, whether it took place. Commit asks once more, and the log of the branch shows it.
 	Committing bool
 	Err        error
 }
@@ -240,7 +240,7 @@ type SessionLostError struct {
 // Error implements error.
 func (e *SessionLostError) Error() string {
 	if e.Committing {
-		return fmt.Sprintf("session %v: the process that had it open ended during a commit; see the log of the branch whether it took place: %v", e.ID, e.Err)
+		return fmt.Sprintf("session %v: a commit was sent and not answered; commit again to know whether it took place, or see the log of the branch: %v", e.ID, e.Err)
 	}
 	if e.Saved.IsZero() {
 		return fmt.Sprintf("session %v: the process that had it open has ended, and what was written is lost, because there was no savepoint; begin another session: %v", e.ID, e.Err)

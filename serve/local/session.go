@@ -455,8 +455,8 @@ func (s *Session) Join(ctx context.Context, fork txn.SessionID, choices []txn.Pa
 
 // Commit implements [txn.Tx]. If the server ends meanwhile, the next one makes the commit if
 // the session is still there. If it is not, the next one tells which commit the session has made, or
-// that it made none. The error is a *[SessionLostError] with Committing if no server answers before
-// ctx ends. After a dry run that was not answered, the session goes on.
+// that it made none. The error is a *[SessionLostError] with Committing if ctx ends before an answer;
+// another Commit asks for it. After a dry run that was not answered, the session goes on.
 func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit, error) {
 	in := wire.Publish{
 		Message: o.Message, Author: o.Author, Time: o.Time, Properties: o.Properties, AllowEmpty: o.AllowEmpty, DryRun: o.DryRun,
@@ -465,9 +465,12 @@ func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit,
 	var out wire.Commit
 	err := s.on(ctx, func(l *link, handle uint32, _ bool) (err error) {
 		in.View = handle
+		if err := ctx.Err(); err != nil {
+			return err // nothing was sent
+		}
 		out, err = ask[wire.Commit](ctx, l, wire.OpCommit, &in)
 		if !o.DryRun {
-			s.answered(err)
+			s.answered(ctx, err)
 		}
 		return err
 	})
@@ -490,13 +493,13 @@ func (s *Session) Commit(ctx context.Context, o txn.CommitOptions) (*txn.Commit,
 }
 
 // answered notes whether a commit was answered.
-func (s *Session) answered(err error) {
+func (s *Session) answered(ctx context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
 		s.committing = false
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, ErrUnknown), ctx.Err() != nil:
 		s.committing = true
 	}
 }
@@ -506,12 +509,15 @@ func (s *Session) answered(err error) {
 func (s *Session) committed(ctx context.Context, err error) (*txn.Commit, error) {
 	s.mu.Lock()
 	info, committing := s.info, s.committing && !errors.Is(err, txn.ErrConflict)
-	s.committing = false
+	s.committing = committing && ctx.Err() != nil
 	s.mu.Unlock()
 	if !committing {
 		return nil, err
 	}
 	c, unknown := txn.CommitOf(ctx, source{s.c, s.db}, info)
+	if unknown != nil && ctx.Err() != nil {
+		return nil, &SessionLostError{ID: s.id, Saved: info.Saved, Committing: true, Err: err}
+	}
 	if unknown == nil {
 		s.end()
 		return c, nil

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -89,6 +91,75 @@ func TestSharedSession(t *testing.T) {
 	wantValue(t, v, "blind", []byte("b"))
 	if got := v.Commit(); got.ID != commit.ID || !got.Time.Equal(commit.Time) || !slices.Equal(got.Parents, commit.Parents) {
 		t.Errorf("%+v, want %+v", got, commit)
+	}
+}
+
+// Elements of one chunk that several processes write are all kept, also while others of a process
+// read the chunk, at an edge that one of them has moved, and in shards and texts.
+func TestPartsOfChunks(t *testing.T) {
+	h, c := served(t, nil, nil)
+	one := begin(t, c)
+	for name, form := range map[string]string{
+		"plain": `"data_type":"int32","codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"fill_value":0`,
+		"shard": `"data_type":"int32","codecs":[{"name":"sharding_indexed","configuration":{"chunk_shape":[4],
+			"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],
+			"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"}]}}],"fill_value":0`,
+		"texts": `"data_type":"string","codecs":[{"name":"vlen-utf8"}],"fill_value":""`,
+	} {
+		must.Do(t, one.Set(bg, name+"/zarr.json", []byte(`{"zarr_format":3,"node_type":"array","shape":[28],`+form+`,
+			"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[16]}},
+			"chunk_key_encoding":{"name":"default"}}`)))
+	}
+	two := joinSession(t, join(t, h, nil), one.ID())
+	sessions := []*engine.Session{one.Session, two.Session, must.Get(h.db.Resume(bg, one.ID()))(t)}
+	olds := []*zarr.Array{must.Get(one.Array(bg, "plain"))(t), must.Get(sessions[2].Array(bg, "plain"))(t)}
+	must.Do(t, must.Get(two.Array(bg, "plain"))(t).Resize(bg, []int64{32}, zarr.ResizeOptions{}))
+	var work sync.WaitGroup
+	for i, s := range sessions {
+		for _, name := range []string{"plain", "shard", "texts"} {
+			a := must.Get(s.Array(bg, name))(t)
+			n := a.Meta().Shape[0]
+			for turn := range 3 { // writers and a reader
+				work.Go(func() {
+					for at := int64(i + 3*turn); at < n; at += 9 {
+						value := fmt.Sprint(at + 1)
+						if name == "texts" {
+							value = strconv.Quote(value)
+						}
+						if turn == 2 {
+							if _, err := kv.Get(bg, s, fmt.Sprintf("%s/c/%d", name, at/16)); err != nil && !errors.Is(err, kv.ErrNotFound) {
+								t.Errorf("%s of %d: %v", name, i, err)
+							}
+						}
+						if err := a.WriteValue(bg, zarr.Sel(zarr.At(at)), []byte(value)); err != nil {
+							t.Errorf("%s[%d] of %d: %v", name, at, i, err)
+						}
+					}
+				})
+			}
+		}
+	}
+	work.Wait()
+	// Processes that opened the array before it grew write up to what was its edge.
+	for _, old := range olds {
+		must.Do(t, zarr.Write(bg, old, zarr.Sel(zarr.Slice(16, 28, 1)), []int32{17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28}))
+	}
+	for name, n := range map[string]int32{"plain": 32, "shard": 28} {
+		got, _, err := zarr.Read[int32](bg, must.Get(sessions[2].Array(bg, name))(t), zarr.Sel())
+		if err != nil || len(got) != int(n) {
+			t.Fatalf("%s: %d elements, %v", name, len(got), err)
+		}
+		for i, v := range got {
+			if v != int32(i+1) {
+				t.Errorf("%s[%d] is %d", name, i, v)
+			}
+		}
+	}
+	texts := must.Get(must.Get(sessions[2].Array(bg, "texts"))(t).ReadVar(bg, zarr.Sel()))(t)
+	for i := range texts.Len() {
+		if string(texts.At(i)) != fmt.Sprint(i+1) {
+			t.Errorf("texts[%d] is %q", i, texts.At(i))
+		}
 	}
 }
 
@@ -305,11 +376,30 @@ func TestUnansweredCommit(t *testing.T) {
 			t.Errorf("commit %d: the head is %v, want %v %q", i, head, at.ID, at.Message)
 		}
 	}
+
+	// The caller's context ends while the commit is made: another Commit returns it.
+	s := begin(t, c)
+	must.Do(t, s.Set(bg, "k", []byte("3")))
+	ctx, cancel := context.WithCancel(bg)
+	next.Store(new(func(c *conn, ctx context.Context, f *wire.Frame) error {
+		cancel()
+		return was(c, context.WithoutCancel(ctx), f)
+	}))
+	if at, err := s.Commit(ctx, txn.CommitOptions{Message: "3"}); err != nil { // or the answer was faster
+		var lost *SessionLostError
+		if !errors.As(err, &lost) || !lost.Committing || !errors.Is(err, context.Canceled) {
+			t.Errorf("commit with a context that ends: %v", err)
+		}
+		at = must.Get(s.Commit(bg, txn.CommitOptions{Message: "again"}))(t)
+		if head := must.Get(h.db.Head(bg, ""))(t); at.ID != head || at.Message != "3" {
+			t.Errorf("the commit is %v %q, want %v", at.ID, at.Message, head)
+		}
+	}
 	n := 0
 	for range h.db.Reflog(bg, "") {
 		n++
 	}
-	if n != 4 {
+	if n != 5 {
 		t.Errorf("%d moves of main", n)
 	}
 }

@@ -250,7 +250,7 @@ func TestStreams(t *testing.T) {
 // A body in chunks is an error, or it is the body that another reader finds in it too.
 func FuzzChunks(f *testing.F) {
 	_, signed := streamed(true)
-	for _, body := range []string{"5\r\nhello\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n", "0\r\n\r\n", "1;a=b\r\nx\r\n1\r\ny\r\n0\r\n\r\n", "ffffffffffffffff\r\n", signed[65530:]} {
+	for _, body := range []string{"5\r\nhello\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n", "0\r\n\r\n", "1;a=b\r\nx\r\n1\r\ny\r\n0\r\n\r\n", "ffffffffffffffff\r\n", signed[65530:], "0\r\n" + strings.Repeat("\xff", 40) + ":\r\n\r\n"} {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -273,7 +273,8 @@ func FuzzChunks(f *testing.F) {
 		for name, value := range c.values {
 			again += name + ":" + value + "\r\n"
 		}
-		c2 := &chunks{in: bufio.NewReaderSize(strings.NewReader(again+"\r\n"), 64), trailer: true}
+		// Bytes that are not UTF-8 are longer in small letters, so that lines may be.
+		c2 := &chunks{in: bufio.NewReader(strings.NewReader(again + "\r\n")), trailer: true}
 		if same, err := io.ReadAll(c2); err != nil || string(same) != string(got) || !maps.Equal(c.values, c2.values) {
 			t.Errorf("%q, then %q, %v", got, same, err)
 		}

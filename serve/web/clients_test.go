@@ -292,6 +292,9 @@ func (p *pieces) Write(b []byte) (int, error) {
 
 // Listings of any length are answered, in pieces of bounded size.
 func TestLongListings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	s := newSite(t, Options{})
 	const count = 110_000
 	must.Get(s.db.Update(bg, "main", "many", func(e *engine.Session) error {

@@ -207,6 +207,9 @@ func percentiles(values []float64) (lo, hi float64) {
 // Shades, labels, orientation, values under the pointer and lines of 200 random arrays are those
 // that the test computes from what it has written.
 func TestRandomArrays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	s := newSite(t, Options{})
 	r := rand.New(rand.NewPCG(4, 5))
 	ask := func(kind, query string, out any) (head http.Header, body []byte) {

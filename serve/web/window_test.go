@@ -387,6 +387,9 @@ func TestPictures(t *testing.T) {
 // Pictures of odd arrays: infinite coordinates, arrays that shrank, names that are also parts, and
 // values with more digits than a float has.
 func TestPicturesOfOddArrays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	s := newSite(t, Options{})
 	create := func(e *engine.Session, path, attrs string, typ dtype.Type, shape ...int64) (*zarr.Array, error) {
 		spec := zarr.Spec{Shape: shape, Chunks: shape, Type: typ, DimensionNames: []string{"x", "y"}[:len(shape)], Attributes: must.Get(zarr.ParseAttributes([]byte(attrs)))(t)}

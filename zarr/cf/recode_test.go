@@ -28,6 +28,9 @@ func counts(t testing.TB, typ dtype.Type, units, calendar string) *zarr.Meta {
 
 // A converted count is decoded to the same time, or is refused.
 func TestRecodeTimes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	units := []string{"days since 2001-01-01", "days since 1850-01-01", "hours since 2001-02-01 06:00:00", "seconds since 1970-01-01", "minutes since 1999-12-31T23:59:30", "milliseconds since 2020-01-01"}
 	calendars := []string{"", "standard", "gregorian", "proleptic_gregorian"}

@@ -14,6 +14,9 @@ import (
 // The time of a plan is not quadratic in the number of attributes: for this number that would
 // take minutes. Half of them hold a NaN, which becomes text in version 3.
 func TestManyAttributes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	const n = 400_000
 	attrs := []byte(`{"_":0`)
 	for i := range n {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/internal/together"
 )
 
 // Pool runs the chunks of all operations of a database with a bounded number
@@ -44,11 +44,12 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(ctx context.Context, i in
 			}
 		}
 	}
-	var workers gather.Workers
+	var wg together.Group
+	defer wg.Wait()
 	for helpers := n - 1; helpers > 0; helpers-- {
 		select {
 		case <-p.spare:
-			workers.Go(func() {
+			wg.Go(func() {
 				defer func() { p.spare <- struct{}{} }()
 				work()
 			})
@@ -57,8 +58,8 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(ctx context.Context, i in
 		}
 		break
 	}
-	workers.Do(work)
-	workers.Wait()
+	work()
+	wg.Wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 
 // Both programs run at the same time, and follow prints every version.
 func TestShare(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
 	bin := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", bin, "../record").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -116,6 +116,9 @@ func threeRoots(t *testing.T, s toySpace) (base, ours, theirs tree.Root) {
 // TestFaults fails the page store at its k-th call, for every k until an
 // operation gets through: each time the error comes out and nothing panics.
 func TestFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	ctx := context.Background()
 	made := newToySpace(2)
 	base, ours, theirs := threeRoots(t, made)

@@ -84,6 +84,9 @@ func FuzzList(f *testing.F) {
 // TestListLargeMap lists grids that are too large for any buffer, from
 // everywhere.
 func TestListLargeMap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	rnd, seed := toy.Rand(t)
 	for _, c := range []struct {
 		doc   string
@@ -148,6 +151,9 @@ func spell(f Form, coords ...uint64) string {
 
 // TestNumberRange compares the ranges of numbers with plain strings.
 func TestNumberRange(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the work of one goroutine, many times")
+	}
 	rnd, _ := toy.Rand(t)
 	piece := func() string {
 		b := make([]byte, rnd.IntN(4))
