@@ -48,16 +48,17 @@ _types = {
 
 VERSION = 1  # of the operations and their arguments, as the library has it
 
-_library: Any = None
-_sockets: Any = None  # in memory of the library: the connections that a child closes, for each the descriptor and the inode
-_file = -1  # the library as it was when this process, or one above it, loaded it
-_forked = False  # a process above this one has loaded the library
-_loading = threading.Lock()
+_kept = dict(globals())  # of this module before it was loaded again; the hooks of fork know its lock
+_library: Any = _kept.get("_library")
+_sockets: Any = _kept.get("_sockets")  # in memory of the library: the connections that a child closes, for each the descriptor and the inode
+_file: int = _kept.get("_file", -1)  # the library as it was when this process, or one above it, loaded it
+_forked: bool = _kept.get("_forked", False)  # a process above this one has loaded the library
+_loading: threading.Lock = _kept.get("_loading") or threading.Lock()
 _main = threading.main_thread().ident
-_dirs: set[str] = set()  # of databases that were opened
+_dirs: set[str] = _kept.get("_dirs", set())  # of databases that were opened
 # From a number of its own, as another instance of this module may use the same library.
 _ids = itertools.count(int.from_bytes(os.urandom(6), "big") << 12)
-_held: dict[int, Any] = {}  # memory that calls use, by id
+_held: dict[int, Any] = _kept.get("_held", {})  # memory that calls use, by id
 
 
 def path() -> str:
@@ -299,5 +300,7 @@ def _hooks(lock: threading.Lock) -> None:
     os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=child)
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork") and "_loading" not in _kept:
     _hooks(_loading)
+
+del _kept
