@@ -33,7 +33,7 @@ class Elements:
     def __init__(self, view: View, path: str, dtype: np.dtype[Any], check: Callable[[dict[str, Any]], None], opened: tuple[e.Handle, e.Opened] | None = None) -> None:
         self.view, self.path, self.dtype, self.check = view, path, dtype, check
         self._opened = opened  # the array, and the view in which it was opened
-        self._cells: list[tuple[Numbers, int]] = []  # memory for one element, with its address
+        self._cells: list[tuple[Numbers, Callable[..., bytes], int, int]] = []  # memory for one element, with its address and size
 
     def _call(self, op: int, ints: bytes = b"", text: bytes = b"", body: Any = None, address: int = 0, size: int = 0) -> bytes:
         return self.view._inside(lambda view: e.call(op, self._in(view)[1].number, ints, text, body, address, size))
@@ -55,18 +55,19 @@ class Elements:
         try:
             cell = self._cells.pop()
         except IndexError:
-            value = np.empty((), self.dtype)
-            cell = value, _address(value)
-        self._fill(_packer(len(at) + 1)(-len(at), *at), cell[0], cell[1], cell[0].itemsize)
-        got = cell[0][()]
-        if got.base is None:  # else it is not a copy
+            cell = np.empty((), self.dtype), _packer(len(at) + 1)
+            cell += (_address(cell[0]), self.dtype.itemsize)
+        value, pack, address, size = cell
+        self._fill(pack(-len(at), *at), value, address, size)
+        got = value[()]
+        if self.dtype.kind != "V":  # else it is not a copy
             self._cells.append(cell)
         return got
 
     def _fill(self, ints: bytes, into: Numbers, address: int, size: int) -> None:
         """Read into memory in C order."""
         opened = self._opened
-        if opened is None or not self.view._holds(opened[0]) or not e.read(opened[1], ints, address, size):
+        if opened is None or not opened[0].number or self.view._link.over is not None or not e.read(opened[1], ints, address, size):
             self._call(e.READ, ints, body=into, address=address, size=size)
 
     def read(self, sel: Selection, out: Numbers | None = None) -> Numbers:

@@ -183,9 +183,11 @@ def read(opened: Opened, ints: bytes, address: int, size: int) -> bool:
         opened.slow -= 1
         return False
     status = library.zdb_read(opened.number, ints, len(ints) // 8, address, size)
+    if status == 0:  # DONE
+        return True
     if status == RUNNING:
         opened.slow = SLOW
-    return bool(status == DONE)
+    return False
 
 
 def _status(got: int) -> tuple[int, int]:

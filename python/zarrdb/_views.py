@@ -99,11 +99,6 @@ class View:
                     raise
         raise AssertionError
 
-    def _holds(self, view: _engine.Handle) -> bool:
-        """Whether the library of this process has this view open under that handle, and the server lives."""
-        within = self._within
-        return within is not None and within[1] is view and within[0] is self._client._engine and within[0].number != 0 and self._link.over is None
-
     def _inside(self, fn: Callable[[_engine.Handle], T]) -> T:
         """Run fn with this view as the library of this process has it open."""
         for n in range(RECONNECTS + 1):
