@@ -55,8 +55,8 @@ class Elements:
         try:
             cell = self._cells.pop()
         except IndexError:
-            cell = np.empty((), self.dtype), _packer(len(at) + 1)
-            cell += (_address(cell[0]), self.dtype.itemsize)
+            value = np.empty((), self.dtype)
+            cell = value, _packer(len(at) + 1), _address(value), self.dtype.itemsize
         value, pack, address, size = cell
         self._fill(pack(-len(at), *at), value, address, size)
         got = value[()]

@@ -23,7 +23,7 @@ class Selection:
     final: tuple[int, ...]  # the shape with new dimensions
 
     def __init__(self, key: Any, shape: tuple[int, ...]) -> None:
-        items = key if type(key) is tuple else (key,)
+        items: Sequence[Any] = key if type(key) is tuple else (key,)
         if not self._take(items, shape):
             items, new = _plain(key, items, shape)
             self._take(items, shape)
@@ -68,7 +68,7 @@ class Selection:
         """The selection in two parts along its longest dimension, with where they go."""
         items = [at if n < 0 else range(at, at + n * step, step) for at, n, step in zip(*[iter(self.ints[1:])] * 3, strict=True)]
         axes = [i for i, k in enumerate(items) if isinstance(k, range)]
-        axis = max(axes, key=lambda i: len(items[i]))  # type: ignore[arg-type]
+        axis = max(axes, key=lambda i: len(items[i]))
         whole = items[axis]
         assert isinstance(whole, range)
         middle = len(whole) // 2
@@ -77,7 +77,7 @@ class Selection:
             yield Selection.of(items), tuple([part if i == axis else slice(None) for i in axes])
 
 
-def _plain(key: Any, items: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[list[int | slice], list[int]]:
+def _plain(key: Any, items: Sequence[Any], shape: tuple[int, ...]) -> tuple[list[int | slice], list[int]]:
     """Items as a slice or a number inside the shape for each dimension, and the places of new dimensions in the result."""
     dots = [i for i, k in enumerate(items) if k is Ellipsis]
     whole = len(shape) - sum(k is not None and k is not Ellipsis for k in items)
