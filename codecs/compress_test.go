@@ -6,7 +6,6 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"io"
 	"runtime"
 	"strconv"
@@ -217,18 +216,6 @@ func TestBombs(t *testing.T) {
 	must.Do(t, err)
 	if _, err := text.Decode(nil, all["zstd"]); !errors.Is(err, codecs.ErrCorrupt) {
 		t.Errorf("variable length: %v", err)
-	}
-}
-
-func TestCRC32C(t *testing.T) {
-	// RFC 3720, appendix B.4: 32 bytes of zeros.
-	b := bytesChain(t, 32, `"crc32c"`)
-	stored, err := b.Encode(nil, make([]byte, 32))
-	if err != nil || !bytes.Equal(stored[32:], []byte{0xaa, 0x36, 0x91, 0x8a}) {
-		t.Errorf("% x (%v)", stored[32:], err)
-	}
-	if sum := crc32.Checksum(make([]byte, 32), crc32.MakeTable(crc32.Castagnoli)); sum != 0x8a9136aa {
-		t.Errorf("%08x", sum)
 	}
 }
 

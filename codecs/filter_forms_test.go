@@ -133,19 +133,6 @@ func TestFilterConfigs(t *testing.T) {
 	}
 }
 
-// TestPackbits is the example of one bit after the other, lowest first.
-func TestPackbits(t *testing.T) {
-	b := bind(t, `[{"name":"packbits","configuration":{"padding_encoding":"last_byte","first_bit":1,"last_bit":3}}]`, dtype.NewInt(8), []int{3}, nil)
-	got, err := b.Encode(nil, []byte{0b0110, 0b1010, 0b0000})
-	if err != nil || !bytes.Equal(got, []byte{0b00_101_011, 0, 7}) {
-		t.Errorf("%08b (%v)", got, err)
-	}
-	// The highest bit that is kept is the sign.
-	if got, err = b.Decode(nil, got); err != nil || !bytes.Equal(got, []byte{0b0110, 0b11111010, 0}) {
-		t.Errorf("%08b (%v)", got, err)
-	}
-}
-
 // TestBitround is the example of the specification.
 func TestBitround(t *testing.T) {
 	b := bind(t, `[{"name":"bitround","configuration":{"keepbits":3}},"bytes"]`, dtype.NewUint(8), []int{10}, nil)

@@ -120,51 +120,6 @@ func resumeAppend(t *testing.T, path, config string, o ImportOptions, link bool,
 	noSessions(t, db)
 }
 
-// An append that was stopped goes on after the pieces that were complete, and the
-// result is that of one which was not.
-func TestAppendResumed(t *testing.T) {
-	carefully(t)
-	c := refCases(t, "multi_concat")[0]
-	for _, link := range []bool{true, false} {
-		for _, there := range []int{0, 1} {
-			for _, how := range []string{"canceled", "failed"} {
-				t.Run(fmt.Sprint(link, there, how), func(t *testing.T) {
-					var list []Piece
-					for _, set := range splitConcat(t, c, nil) {
-						list = append(list, pieceOf(set, Follow{}))
-					}
-					config, path := t.TempDir(), t.TempDir()+"/t.zdb"
-					o := ImportOptions{To: "a/b"}
-					db := must.Get(Open(bg, path, linkOptions(t, config)))(t)
-					if there > 0 {
-						must.Get(appendAll(db, "time", link, o, list[:there]...))(t)
-					}
-					before := head(t, db, "")
-					closeChecked(t, db)
-					list = list[there:]
-					for at := 1; at < len(list); at++ {
-						if at > 1 {
-							o.Resume = true // goes on, and is stopped later
-						}
-						appendStopped(t, path, config, how, o, link, list, at)
-					}
-					resumeAppend(t, path, config, o, link, list, len(list)-1)
-					db = openAt(t, path, linkOptions(t, config))
-					s := at(t, db, "")
-					for _, a := range c.Arrays {
-						if sum := sumOf(t, array(t, s, "a/b/"+a.Path)); sum != a.SHA {
-							t.Errorf("%s: other values", a.Path)
-						}
-					}
-					if info, err := db.store.Lookup(bg, head(t, db, "")); err != nil || len(info.Parents) != 1 || info.Parents[0] != before {
-						t.Errorf("not one commit: %v, %v", info, err)
-					}
-				})
-			}
-		}
-	}
-}
-
 // Stores of any shape, stopped before any piece, read as their elements put
 // together.
 func TestAppendResumedModel(t *testing.T) {

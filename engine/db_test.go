@@ -3,14 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
@@ -18,31 +14,6 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
 )
-
-func TestUpdateAndView(t *testing.T) {
-	db := openDB(t, nil)
-	first := head(t, db, "")
-	second := commit(t, db, "", "make x", func(s *Session) error { return create(s, "x", line(6, 2)) })
-	if first == second {
-		t.Fatal("the head did not move")
-	}
-	commit(t, db, "main", "change x", func(s *Session) error { return put(s, "x", 2, 20, 30) })
-
-	must.Do(t, db.View(bg, "main", func(s *Snapshot) error {
-		wantInts(t, s, "x", 0, 1, 20, 30, 4, 5)
-		return nil
-	}))
-	for _, rev := range []string{"main~1", second.String(), second.Short(), "main@{1}"} {
-		wantInts(t, at(t, db, rev), "x", 0, 1, 2, 3, 4, 5)
-	}
-	if _, err := at(t, db, "main~2").Array(bg, "x"); !errors.Is(err, zarr.ErrNotFound) {
-		t.Errorf("x in the first version: %v", err)
-	}
-	c, err := db.store.Lookup(bg, second)
-	if err != nil || c.Message != "make x" || c.Author != "tester" {
-		t.Errorf("commit %+v, %v", c, err)
-	}
-}
 
 func TestUpdateThatFailsChangesNothing(t *testing.T) {
 	db := openDB(t, nil)
@@ -126,31 +97,6 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A session sees its own writes, and those of others only after both have committed.
-func TestIsolation(t *testing.T) {
-	db := openDB(t, nil)
-	commit(t, db, "", "x", func(s *Session) error { return create(s, "x", line(6, 2)) })
-	before := at(t, db, "")
-	open := func() *Session {
-		s := must.Get(db.Begin(bg, ""))(t)
-		return s
-	}
-	a, b := open(), open()
-	must.Do(t, put(a, "x", 0, 10, 11))
-	must.Do(t, put(b, "x", 4, 14, 15))
-	wantInts(t, a, "x", 10, 11, 2, 3, 4, 5)
-	wantInts(t, b, "x", 0, 1, 2, 3, 14, 15)
-	wantInts(t, at(t, db, ""), "x", 0, 1, 2, 3, 4, 5)
-	must.Get(a.Commit(bg, txn.CommitOptions{}))(t)
-	wantInts(t, b, "x", 0, 1, 2, 3, 14, 15)
-	must.Get(b.Commit(bg, txn.CommitOptions{}))(t)
-	wantInts(t, at(t, db, ""), "x", 10, 11, 2, 3, 14, 15)
-	wantInts(t, before, "x", 0, 1, 2, 3, 4, 5)
-	if err := put(b, "x", 0, 1); !errors.Is(err, txn.ErrSessionClosed) {
-		t.Errorf("write after the commit: %v", err)
-	}
-}
-
 func TestResume(t *testing.T) {
 	o := memOptions()
 	db := openDB(t, o)
@@ -205,70 +151,6 @@ func TestHandlesShareLocks(t *testing.T) {
 			t.Errorf("element %d is %d: a write was lost", i, v)
 		}
 	}
-}
-
-// The same random history gives the same values whatever the cache and however
-// many workers there are.
-func TestCacheAndWorkersChangeNothing(t *testing.T) {
-	seed := must.Seed(t)
-	specs := map[string]zarr.Spec{
-		"plain":   {Shape: []int64{37, 23}, Chunks: []int64{8, 5}, DataType: "int32"},
-		"sharded": {Shape: []int64{37, 23}, Chunks: []int64{4, 5}, Shards: []int64{16, 10}, DataType: "int32"},
-		"v2":      {Version: zarr.V2, Shape: []int64{37, 23}, Chunks: []int64{37, 4}, DataType: "<i4"},
-	}
-	var want []string
-	for _, o := range []struct {
-		cache   int64
-		workers int
-	}{{-1, 1}, {-1, 4}, {8 << 20, 1}, {8 << 20, 4}, {16 << 10, 3}} {
-		opts := memOptions()
-		opts.CacheBytes, opts.Workers = o.cache, o.workers
-		var got []string
-		for _, name := range []string{"plain", "sharded", "v2"} {
-			opts.FS, opts.Now = vfs.NewMem(), ticking()
-			got = append(got, playHistory(t, openDB(t, opts), rand.New(rand.NewPCG(seed, 1)), specs[name])...)
-		}
-		if want == nil {
-			want = got
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("cache %d, workers %d: other values", o.cache, o.workers)
-		}
-	}
-}
-
-// playHistory writes random boxes and returns all that was read meanwhile.
-func playHistory(t *testing.T, db *DB, r *rand.Rand, spec zarr.Spec) (seen []string) {
-	t.Helper()
-	commit(t, db, "", "create", func(s *Session) error {
-		_, err := s.CreateArray(bg, "g/x", spec)
-		return err
-	})
-	box := func() zarr.Selection {
-		var idx []zarr.Index
-		for _, n := range spec.Shape {
-			lo := r.Int64N(n)
-			idx = append(idx, zarr.Slice(lo, lo+1+r.Int64N(n-lo), 1+r.Int64N(3)))
-		}
-		return zarr.Sel(idx...)
-	}
-	for i := range 12 {
-		sel, value := box(), int32(1+i) // a new value each time, so that each write makes a commit
-		commit(t, db, "", "write", func(s *Session) error {
-			a, err := s.Array(bg, "g/x")
-			if err != nil {
-				return err
-			}
-			return zarr.Fill(bg, a, sel, value)
-		})
-		a := array(t, at(t, db, fmt.Sprintf("main~%d", r.IntN(2))), "g/x")
-		for range 3 {
-			v, _, err := zarr.Read[int32](bg, a, box())
-			must.Do(t, err)
-			seen = append(seen, fmt.Sprint(v))
-		}
-	}
-	return seen
 }
 
 func TestContextsAreHonoured(t *testing.T) {

@@ -81,6 +81,7 @@ func TestImportMixedFormats(t *testing.T) {
 		{map[string]string{"zarr.json": v3, "a/.zgroup": v2, "b/zarr.json": v3}, "", nil},
 		{both, "|zarr2:", []string{"zarr.json", "b/zarr.json"}},
 		{both, "|zarr3:", []string{".zgroup", "a/.zgroup"}},
+		{both, "|zarr:", nil},
 	} {
 		db, want := openDB(t, nil), maps.Clone(c.store)
 		for _, key := range c.left {
@@ -94,6 +95,9 @@ func TestImportMixedFormats(t *testing.T) {
 		if got := contents(t, out); !maps.Equal(got, want) {
 			t.Errorf("%d: exported %v, want %v", i, got, want)
 		}
+	}
+	if _, err := openDB(t, nil).Import(bg, openURL(t, memoryURL(t, both)), ImportOptions{}); !errors.Is(err, ErrFormat) {
+		t.Errorf("without a format: %v", err)
 	}
 }
 
@@ -348,35 +352,6 @@ func TestImportIntoSession(t *testing.T) {
 	sameContents(t, contents(t, kv.SubLister(s, "y")), keys)
 	must.Get(s.Commit(bg, txn.CommitOptions{}))(t)
 	wantInts(t, at(t, db, ""), "x", 0, 1, 2, 3)
-}
-
-// Of a directory in two formats only the one that the URL names comes in.
-func TestImportKeepsToOneFormat(t *testing.T) {
-	keys := map[string]string{
-		"zarr.json": `{"zarr_format":3,"node_type":"group"}`, ".zgroup": `{"zarr_format":2}`,
-		"x/zarr.json": arrayV3(), "x/.zarray": arrayV2(`"order"`, `"dimension_separator":"/","order"`), "x/.zattrs": "{}",
-	}
-	url := memoryURL(t, keys)
-	for _, c := range []struct {
-		scheme string
-		want   []string
-	}{
-		{"|zarr2:", []string{".zgroup", "x/.zarray", "x/.zattrs"}},
-		{"|zarr3:", []string{"x/zarr.json", "zarr.json"}},
-		{"|zarr:", slices.Sorted(maps.Keys(keys))},
-	} {
-		db := openDB(t, nil)
-		if _, err := db.Import(bg, openURL(t, url+c.scheme), ImportOptions{}); err != nil {
-			t.Errorf("%s: %v", c.scheme, err)
-		}
-		if got := slices.Sorted(maps.Keys(contents(t, at(t, db, "")))); !slices.Equal(got, c.want) {
-			t.Errorf("%s: keys %v, want %v", c.scheme, got, c.want)
-		}
-	}
-	db := openDB(t, nil)
-	if _, err := db.Import(bg, openURL(t, url), ImportOptions{}); !errors.Is(err, ErrFormat) {
-		t.Errorf("without a format: %v", err)
-	}
 }
 
 // hooked opens a source whose view calls before ahead of every operation.

@@ -22,7 +22,6 @@ type refCase struct {
 	name, dir string
 	Kind      string
 	Refs      string
-	Stage     string
 	Keys      string
 	Expanded  string
 	URLMap    map[string]string `json:"url_map"`
@@ -127,28 +126,6 @@ func TestReferenceSets(t *testing.T) {
 	}
 }
 
-func TestExpandReferences(t *testing.T) {
-	for _, c := range refCases(t, "*") {
-		if c.Expanded == "" {
-			continue
-		}
-		var out bytes.Buffer
-		if err := ExpandReferences(bg, openFollow(t, c.set(t), Follow{}), &out); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-			continue
-		}
-		var got, want map[string]any
-		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		c.read(t, c.Expanded, &want)
-		g, _ := json.Marshal(got)
-		if w, _ := json.Marshal(want); !bytes.Equal(g, w) {
-			t.Errorf("%s: expanded to\n%s\ninstead of\n%s", c.name, g, w)
-		}
-	}
-}
-
 // folder writes files below a new directory.
 func folder(t testing.TB, files map[string]string) string {
 	t.Helper()
@@ -231,33 +208,6 @@ func TestReferencesInArchive(t *testing.T) {
 	bad := must.Get(openFollow(t, url+"x.zip|zip:d/bad.json|kerchunk:", Follow{}).Store())(t)
 	if keys, err := kv.Keys(bg, bad, ""); err == nil {
 		t.Errorf("a damaged set has the keys %q", keys)
-	}
-}
-
-// A set that is wrong does not open, and its array does not read.
-func TestInvalidReferenceSets(t *testing.T) {
-	for _, c := range refCases(t, "invalid/*") {
-		if c.Stage != "read" {
-			continue
-		}
-		src, err := OpenSource(bg, filepath.Join(c.dir, c.Refs)+"|kerchunk:|zarr:x", nil)
-		if err != nil {
-			continue
-		}
-		defer src.Close()
-		n, err := src.Node(bg)
-		if err != nil {
-			continue
-		}
-		a, _ := n.Array()
-		size := int64(a.Type().Size())
-		for _, n := range a.Shape() {
-			size *= n
-		}
-		b := make([]byte, size)
-		if err := a.ReadBytes(bg, zarr.Sel(), b); err == nil {
-			t.Errorf("%s: reads", c.name)
-		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
@@ -123,29 +122,5 @@ func TestValueHistoryUnsure(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("\n got %q\nwant %q", got, want)
-	}
-}
-
-// The cost grows with the commits that changed the chunk.
-func BenchmarkValueLog(b *testing.B) {
-	db := openDB(b, nil)
-	commit(b, db, "", "make", func(s *Session) error {
-		return create(s, "a", zarr.Spec{Shape: []int64{64, 100}, Chunks: []int64{1, 100}, DataType: "int32"})
-	})
-	for i := range 10_000 {
-		row := int64(1 + i%63)
-		if i%500 == 0 {
-			row = 0
-		}
-		commit(b, db, "", fmt.Sprint(i), setInts("a", zarr.Sel(zarr.At(row), zarr.At(int64(i%100))), int32(-i)))
-	}
-	at := head(b, db, "")
-	for b.Loop() {
-		n, began := 0, time.Now()
-		for _, err := range db.ValueLog(bg, at, "a", zarr.Sel(zarr.At(0), zarr.At(0))) {
-			must.Do(b, err)
-			n++
-		}
-		b.Log(n, time.Since(began))
 	}
 }

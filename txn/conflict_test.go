@@ -320,18 +320,6 @@ func TestMergeMeetsAnEqualCommit(t *testing.T) {
 	}
 }
 
-func TestMergeOfAnAncestorDoesNothing(t *testing.T) {
-	db := openTest(t, nil)
-	first := update(t, db, "main", map[string]string{"a": "1"})
-	head := update(t, db, "main", map[string]string{"a": "2"})
-	for _, other := range []CommitID{first.ID, head.ID} {
-		c, err := db.Merge(bg, "main", other, CommitOptions{})
-		if err != nil || c.ID != head.ID || mustHead(t, db) != head.ID {
-			t.Errorf("%v, %v", c, err)
-		}
-	}
-}
-
 func always(choice Choice) []PathChoice {
 	if choice == refuse {
 		return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -275,25 +274,6 @@ func TestRefNames(t *testing.T) {
 	}
 }
 
-func TestReflogAndUndo(t *testing.T) {
-	db := openTest(t, nil)
-	one := update(t, db, "main", map[string]string{"a": "1"})
-	two := update(t, db, "main", map[string]string{"a": "2"})
-	must.Get(db.Reset(bg, "main", one.ID))(t)
-	var ops []string
-	for m, err := range db.Reflog(bg, "main") {
-		must.Do(t, err)
-		ops = append(ops, m.Op)
-	}
-	if want := []string{"reset", "commit", "commit", "create"}; !slices.Equal(ops, want) {
-		t.Errorf("reflog %v, want %v", ops, want)
-	}
-	back, err := db.Resolve(bg, "main@{1}")
-	if err != nil || back != two.ID {
-		t.Errorf("main@{1} is %v, %v", back, err)
-	}
-}
-
 func TestRevertAndCherryPick(t *testing.T) {
 	db := openTest(t, nil)
 	update(t, db, "main", map[string]string{"a": "1", "b": "1"})
@@ -314,43 +294,6 @@ func TestRevertAndCherryPick(t *testing.T) {
 	first, _ := db.Resolve(bg, "main~5")
 	if _, err := db.Revert(bg, "main", first, 0, CommitOptions{}); err == nil {
 		t.Error("the first commit was reverted")
-	}
-}
-
-func TestMergeBranches(t *testing.T) {
-	db := openTest(t, nil)
-	base := update(t, db, "main", map[string]string{"a": "1", "b": "1"})
-	must.Do(t, db.CreateBranch(bg, "exp", base.ID))
-	theirs := update(t, db, "exp", map[string]string{"b": "2"})
-	ours := update(t, db, "main", map[string]string{"a": "2"})
-	if got, err := db.MergeBase(bg, ours.ID, theirs.ID); err != nil || got != base.ID {
-		t.Fatalf("base %v, %v", got, err)
-	}
-	m, err := db.Merge(bg, "main", theirs.ID, CommitOptions{Message: "m"})
-	if err != nil || len(m.Parents) != 2 {
-		t.Fatalf("%+v, %v", m, err)
-	}
-	if got, want := at(t, db, ""), (map[string]string{"a": "2", "b": "2"}); !maps.Equal(got, want) {
-		t.Errorf("merged to %v", got)
-	}
-	if got, err := db.MergeBase(bg, m.ID, theirs.ID); err != nil || got != theirs.ID {
-		t.Errorf("base after the merge %v, %v", got, err)
-	}
-	n := 0
-	for c, err := range db.Log(bg, m.ID) {
-		must.Do(t, err)
-		if n == 0 && c.ID != m.ID {
-			t.Error("the log does not begin at the head")
-		}
-		n++
-	}
-	if n != 5 {
-		t.Errorf("%d commits in the log", n)
-	}
-	// Criss-cross: two best common ancestors.
-	x, _ := db.Merge(bg, "exp", ours.ID, CommitOptions{})
-	if _, err := db.MergeBase(bg, x.ID, m.ID); !errors.Is(err, ErrManyBases) {
-		t.Errorf("criss-cross: %v", err)
 	}
 }
 
@@ -402,59 +345,6 @@ func TestAbortForgets(t *testing.T) {
 	if got := at(t, db, ""); len(got) != 0 {
 		t.Errorf("main is %v", got)
 	}
-}
-
-func TestMoveAndCopy(t *testing.T) {
-	db := openTest(t, nil)
-	old := update(t, db, "main", map[string]string{"g/a/x": "1", "g/a/y": "2", "g/b": "3"})
-	s, _ := db.Begin(bg, "main")
-	must.Do(t, s.Move(bg, "g/a", "h"))
-	snap, _ := db.Snapshot(bg, old.ID)
-	defer snap.Close()
-	must.Do(t, s.Copy(bg, snap, "g/a", "g/old"))
-	must.Do(t, s.Copy(bg, nil, "h", "g/b2"))
-	want := map[string]string{"h/x": "1", "h/y": "2", "g/b": "3", "g/old/x": "1", "g/old/y": "2", "g/b2/x": "1", "g/b2/y": "2"}
-	if got := contents(t, s); !maps.Equal(got, want) {
-		t.Errorf("got %v", got)
-	}
-	if err := s.Move(bg, "nothing", "n"); !errors.Is(err, kv.ErrNotFound) {
-		t.Errorf("move of nothing: %v", err)
-	}
-	if err := s.Move(bg, "h", "g/old"); !errors.Is(err, ErrExists) {
-		t.Errorf("move onto something: %v", err)
-	}
-	must.Do(t, s.DeletePrefix(bg, "g/"))
-	if got, want := contents(t, s), (map[string]string{"h/x": "1", "h/y": "2"}); !maps.Equal(got, want) {
-		t.Errorf("got %v", got)
-	}
-	s.Abort()
-}
-
-func TestDiffAndChanges(t *testing.T) {
-	db := openTest(t, nil)
-	a := update(t, db, "main", map[string]string{"d/a": "1", "d/b": "1", "e": "1"})
-	b := update(t, db, "main", map[string]string{"d/a": "2", "d/b": "", "f": strings.Repeat("n", 4000)})
-	kinds := map[string]string{}
-	for c, err := range db.Diff(bg, a.ID, b.ID, "") {
-		must.Do(t, err)
-		kinds[c.Key] = fmt.Sprint(c.Old != nil, c.New != nil)
-	}
-	if want := (map[string]string{"d/a": "true true", "d/b": "true false", "f": "false true"}); !maps.Equal(kinds, want) {
-		t.Errorf("diff %v", kinds)
-	}
-	s, _ := db.Begin(bg, "main")
-	set(t, s, map[string]string{"e": "2"})
-	n := 0
-	for c, err := range s.Changes(bg, "") {
-		if err != nil || c.Key != "e" {
-			t.Errorf("%v, %v", c, err)
-		}
-		n++
-	}
-	if n != 1 {
-		t.Errorf("%d changes", n)
-	}
-	s.Abort()
 }
 
 // Many sessions on one branch and others commit at the same time; every
@@ -549,36 +439,6 @@ func TestConformance(t *testing.T) {
 			return mustAt(t, db)
 		}})
 	})
-}
-
-func TestCloseKeepsTheLastSavepoint(t *testing.T) {
-	db := openTest(t, nil)
-	s, err := db.Begin(bg, "")
-	must.Do(t, err)
-	set(t, s, map[string]string{"a": "1"})
-	must.Do(t, s.Savepoint(bg))
-	set(t, s, map[string]string{"b": "2"})
-	must.Do(t, s.Close())
-	if err := s.Set(bg, "c", nil); !errors.Is(err, ErrSessionClosed) {
-		t.Errorf("set after close: %v", err)
-	}
-	if s, err = db.Resume(bg, s.ID()); err != nil {
-		t.Fatal(err)
-	}
-	if got := contents(t, s); len(got) != 1 || got["a"] != "1" {
-		t.Errorf("resumed with %v", got)
-	}
-	must.Do(t, s.Abort())
-}
-
-func TestTimeOfACommitNamesIt(t *testing.T) {
-	db := openTest(t, nil)
-	c := update(t, db, "", map[string]string{"a": "1"})
-	update(t, db, "", map[string]string{"a": "2"})
-	id, err := db.Resolve(bg, "main@{"+c.Time.Format(time.RFC3339Nano)+"}")
-	if err != nil || id != c.ID {
-		t.Errorf("resolved to %v, %v; want %v", id, err, c.ID)
-	}
 }
 
 func TestNoBranchIsMain(t *testing.T) {

@@ -4,7 +4,6 @@ package txn
 
 import (
 	"testing"
-	"time"
 )
 
 // allocated is not known on other systems.
@@ -12,6 +11,3 @@ func allocated(t *testing.T, _ string) int64 {
 	t.Skip("the size of the blocks of files is not known")
 	return 0
 }
-
-// cpuTime is not known on other systems.
-func cpuTime() time.Duration { return 0 }

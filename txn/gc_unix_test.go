@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // allocated is the size of the blocks of all files below dir, each once. Files
@@ -36,13 +35,4 @@ func allocated(t *testing.T, dir string) (n int64) {
 		t.Error(err)
 	}
 	return n
-}
-
-// cpuTime is what this process has used of processors.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -160,30 +160,6 @@ func TestForkCommits(t *testing.T) {
 	}
 }
 
-// Conflicts with the branch can be decided when a session takes up what it got.
-func TestRefresh(t *testing.T) {
-	for _, c := range []struct {
-		choice Choice
-		want   string
-	}{{refuse, ""}, {Ours, "branch"}, {Theirs, "session"}} {
-		db := openTest(t, nil)
-		s, err := db.Begin(bg, "")
-		must.Do(t, err)
-		set(t, s, map[string]string{"k": "session"})
-		head := say(t, db, "", "branch", setAll("k", "branch"))
-		err = s.Refresh(bg, []PathChoice{{Choice: c.choice}})
-		switch {
-		case c.choice == refuse:
-			if !errors.Is(err, ErrConflict) || s.Base() == head {
-				t.Errorf("%v, base %v", err, s.Base())
-			}
-		case err != nil || s.Base() != head || contents(t, s)["k"] != c.want:
-			t.Errorf("%v: %v, base %v, %v", c.choice, err, s.Base(), contents(t, s))
-		}
-		must.Do(t, s.Abort())
-	}
-}
-
 // After a kill at any moment of Join, either the fork is there, or the session has its changes.
 func TestJoinIsKilled(t *testing.T) {
 	mem := vfs.NewCrashableMem()

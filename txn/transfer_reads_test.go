@@ -218,53 +218,6 @@ func TestTransfersAfterReads(t *testing.T) {
 	}
 }
 
-// TestCollectionAfterReads collects after each kind of read, while a snapshot of a
-// version that has expired is open: it goes on reading all of its values, and then
-// all of the current one are there.
-func TestCollectionAfterReads(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many kinds of reads, with one goroutine")
-	}
-	open := twoVersions(t)
-	for reads, read := range kindsOfReads {
-		t.Run(reads, func(t *testing.T) {
-			fs := vfs.NewMem()
-			db := open(t, testOptions(fs))
-			old, err := db.At(bg, MainBranch)
-			must.Do(t, err)
-			must.Do(t, read(db, old))
-			writeMany(t, db, "x", 100, readsKeys)
-			if err := db.Close(); err != nil { // caches are empty again
-				t.Fatal(err)
-			}
-			if db, err = Open("db", testOptions(fs)); err != nil {
-				t.Fatal(err)
-			}
-			if old, err = db.At(bg, "main~1"); err != nil {
-				t.Fatal(err)
-			}
-			must.Do(t, read(db, old))
-			mustExpire(t, db, ExpireOptions{Keep: 1})
-			if r := mustGC(t, db); r.DeletedPages == 0 {
-				t.Fatalf("nothing was collected: %+v", *r)
-			}
-			for i := range readsKeys {
-				want := big(fmt.Sprint("v", i), 600+i%50)
-				if i < 150 {
-					want = big(fmt.Sprint("w", i), 600+i%50)
-				}
-				if got, err := old.Get(bg, readsKey(i), kv.All()); err != nil || string(got) != want {
-					t.Fatalf("%s of the open snapshot: %d bytes, %v", readsKey(i), len(got), err)
-				}
-			}
-			old.Close()
-			mustGC(t, db)
-			must.Do(t, db.Close())
-			soundDir(t, fs, "db")
-		})
-	}
-}
-
 // faultsOfTransfers take something from what a transfer found to copy.
 var faultsOfTransfers = map[string]func(*transfer.Walk){
 	"a range of payloads": func(w *transfer.Walk) {

@@ -102,60 +102,6 @@ func TestMemoryErrors(t *testing.T) {
 	must.Have(0, a.ReadInto(ctx, Sel(Slice(0, 0, 1)), codecs.Dst{Strides: []int{99, 99}}))
 }
 
-// TestRuns compares ways of doing the same: one goroutine or many, cache or
-// none, shards or none, parts or all at once. Values and keys must be equal.
-func TestRuns(t *testing.T) {
-	ctx := context.Background()
-	defer smallTuning()()
-	tune.cached = 1 << 20
-	spec := func(shards bool) Spec {
-		s := Spec{Shape: []int64{40, 30}, Chunks: []int64{5, 6}, DataType: "int32", FillValue: []byte("7")}
-		if shards {
-			s.Shards = []int64{20, 12}
-		}
-		return s
-	}
-	var values [][]int32
-	keys := make(map[bool][]string)
-	for i := range 8 {
-		shards := i&1 != 0
-		o := &OpenOptions{}
-		if i&2 != 0 {
-			o.Runner = goRunner{}
-		}
-		if i&4 != 0 {
-			o.Cache = &mapCache{}
-		}
-		store := kv.NewMem()
-		a := must.Have(Create(ctx, idStore{store}, "a", spec(shards), o))
-		r := rand.New(rand.NewPCG(1, 1))
-		for range 30 {
-			lo := [2]int64{r.Int64N(40), r.Int64N(30)}
-			sel := Sel(Slice(lo[0], lo[0]+r.Int64N(20), 1), Slice(lo[1], lo[1]+r.Int64N(20), 1))
-			must.Have(0, Fill(ctx, a, sel, int32(r.IntN(3)+6)))
-		}
-		got := mustRead(Read[int32](ctx, a, Sel()))
-		again := mustRead(Read[int32](ctx, a, Sel()))
-		if !slices.Equal(got, again) {
-			t.Errorf("%d: two reads differ", i)
-		}
-		values = append(values, got)
-		if !slices.Equal(values[0], got) {
-			t.Errorf("%d: other values", i)
-		}
-		k := must.Have(kv.Keys(ctx, store, ""))
-		if keys[shards] == nil {
-			keys[shards] = k
-		}
-		if !slices.Equal(keys[shards], k) {
-			t.Errorf("%d: keys %v, want %v", i, k, keys[shards])
-		}
-		if c, ok := o.Cache.(*mapCache); ok && c.hits == 0 {
-			t.Errorf("%d: nothing came from the cache", i)
-		}
-	}
-}
-
 // TestCache: a chunk is decoded once, whatever part of it is read afterwards,
 // and a small part of a shard does not bring in the rest.
 func TestCache(t *testing.T) {

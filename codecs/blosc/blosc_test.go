@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 var compressors = []string{"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"}
@@ -273,38 +274,4 @@ for j in json.load(sys.stdin):
 		t.Fatalf("%v: %s", err, out)
 	}
 	t.Logf("%d frames", len(jobs))
-}
-
-func BenchmarkBlosc(b *testing.B) {
-	data := waves(1 << 19)
-	for _, p := range []Params{
-		{"lz4", 5, NoShuffle, 4, 0}, {"lz4", 5, ByteShuffle, 4, 0}, {"lz4", 5, BitShuffle, 4, 0}, {"lz4hc", 5, ByteShuffle, 4, 0},
-		{"blosclz", 5, ByteShuffle, 4, 0}, {"blosclz", 5, BitShuffle, 4, 0}, {"snappy", 5, ByteShuffle, 4, 0},
-		{"zlib", 5, ByteShuffle, 4, 0}, {"zstd", 3, ByteShuffle, 4, 0}, {"zstd", 5, ByteShuffle, 4, 0}, {"zstd", 5, BitShuffle, 4, 0},
-	} {
-		frame, err := Encode(nil, data, p)
-		must.Do(b, err)
-		name := fmt.Sprintf("%s/level=%d/shuffle=%d", p.Compressor, p.Level, p.Shuffle)
-		b.Run("Encode/"+name, func(b *testing.B) {
-			dst := make([]byte, 0, len(data)+headerSize)
-			b.SetBytes(int64(len(data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := Encode(dst, data, p); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(len(data))/float64(len(frame)), "ratio")
-		})
-		b.Run("Decode/"+name, func(b *testing.B) {
-			dst := make([]byte, 0, len(data))
-			b.SetBytes(int64(len(data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := Decode(dst, frame, int64(len(data))); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }

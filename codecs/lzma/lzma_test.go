@@ -231,17 +231,3 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkDecode(b *testing.B) {
-	data := ramp(1 << 20)
-	packed, err := EncodeXZ(nil, data, options[0])
-	must.Do(b, err)
-	dst := make([]byte, 0, len(data))
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := DecodeXZ(dst, packed, int64(len(data))); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

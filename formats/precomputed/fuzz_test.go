@@ -59,6 +59,7 @@ func TestMorton(t *testing.T) {
 // Damaged infos give an error, or documents that the parser of Zarr takes or refuses.
 func FuzzInfo(f *testing.F) {
 	f.Add([]byte(fmt.Sprintf(info, oneScale("k", "")+","+oneScale("l", ""))))
+	f.Add([]byte(strings.Replace(fmt.Sprintf(info, oneScale("k", "")+","+oneScale("l", "")), "{", "{\"note\":\"\xba\",", 1)))
 	for _, name := range volumes {
 		text := must.Get(os.ReadFile("testdata/" + name + "/vol/info"))(f)
 		f.Add(text)

@@ -1,6 +1,7 @@
 package precomputed
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -75,6 +76,7 @@ type scale struct {
 // scale is not supported, the error is in its field refused.
 func parseInfo(text []byte) (*volume, error) {
 	v := &volume{}
+	text = bytes.ToValidUTF8(text, []byte("\ufffd")) // members of it become members of documents
 	if err := json.Unmarshal(text, v); err != nil {
 		return nil, formats.Invalid("info: %v", err)
 	}

@@ -1,7 +1,6 @@
 package digest
 
 import (
-	"fmt"
 	"testing"
 )
 
@@ -22,17 +21,5 @@ func TestOf(t *testing.T) {
 	}
 	if !(Sum{}).IsZero() || Of(nil).IsZero() {
 		t.Error("only the zero Sum is zero")
-	}
-}
-
-func BenchmarkOf(b *testing.B) {
-	for _, n := range []int{4 << 10, 64 << 10, 2 << 20} {
-		buf := make([]byte, n)
-		b.Run(fmt.Sprintf("%dKiB", n>>10), func(b *testing.B) {
-			b.SetBytes(int64(n))
-			for b.Loop() {
-				Of(buf)
-			}
-		})
 	}
 }

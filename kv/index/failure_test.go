@@ -2,7 +2,6 @@ package index
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -414,60 +413,6 @@ func TestFull(t *testing.T) {
 	}
 	o.DiskFree = nil
 	mustClose(t, x)
-}
-
-// TestDamage flips bytes of every file; reads return the truth or an error.
-func TestDamage(t *testing.T) {
-	mem := vfs.NewMem()
-	x := mustOpen(t, "d", small(mem))
-	list := pages(0, 40)
-	b := x.NewBatch()
-	for _, p := range list {
-		b.PutPage(p.Name, p.Bytes)
-	}
-	must.Do(t, b.Commit(true))
-	b.Close()
-	must.Do(t, x.Flush())
-	mustClose(t, x)
-	names := must.Get(mem.List("d"))(t)
-	found := 0
-	for _, name := range names {
-		data, err := mem.UnsafeGetFileDataBuffer("d/" + name)
-		if err != nil || !strings.HasSuffix(name, ".sst") {
-			continue
-		}
-		for i := 0; i < len(data); i += 1 + len(data)/25 {
-			data[i] ^= 0x40
-			x, err := Open("d", &Options{FS: mem, ReadOnly: true})
-			if err != nil {
-				if !errors.Is(err, kv.ErrCorrupt) {
-					t.Errorf("%s byte %d: open: %v", name, i, err)
-				}
-				data[i] ^= 0x40
-				continue
-			}
-			for _, p := range list {
-				got, err := x.GetPage(context.Background(), p.Name)
-				if err != nil {
-					// Pebble tries every single bit to tell what happened,
-					// which takes long enough once.
-					found++
-					break
-				}
-				if string(got) != string(p.Bytes) {
-					t.Errorf("%s byte %d: wrong bytes", name, i)
-				}
-			}
-			if err := x.guard.err(); err != nil {
-				t.Errorf("%s byte %d: %v", name, i, err)
-			}
-			mustClose(t, x)
-			data[i] ^= 0x40
-		}
-	}
-	if found == 0 {
-		t.Fatal("no damage was found")
-	}
 }
 
 // A file that is cut off, or that is another one, is damage: opening says so.

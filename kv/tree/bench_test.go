@@ -7,7 +7,6 @@ import (
 	"iter"
 	"math/bits"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
@@ -115,50 +114,12 @@ func benchTree(tb testing.TB, n int, set func(int, *rand.Rand, *Value)) (*Tree, 
 	return t, root, m
 }
 
-// pageSizes returns the sizes of the pages of a map by height.
-func pageSizes(tb testing.TB, t *Tree, root Root) [][]int {
-	tb.Helper()
-	sizes := make([][]int, root.Height+1)
-	must.Do(tb, t.Walk(context.Background(), root, func(_ Name, height uint8, size int) (bool, error) {
-		sizes[height] = append(sizes[height], size)
-		return height > 0, nil
-	}))
-	for _, s := range sizes {
-		slices.Sort(s)
-	}
-	return sizes
-}
-
 func mean(s []int) float64 {
 	sum := 0
 	for _, v := range s {
 		sum += v
 	}
 	return float64(sum) / float64(max(1, len(s)))
-}
-
-func quantile(s []int, q float64) int { return s[int(q*float64(len(s)-1))] }
-
-// measure skips a test that makes figures for docs/design/pages.md.
-func measure(tb testing.TB) {
-	if os.Getenv("ZARRDB_MEASURE") == "" {
-		tb.Skip("set ZARRDB_MEASURE=1 to print the figures of docs/design/pages.md")
-	}
-}
-
-func TestMeasureSizes(t *testing.T) {
-	measure(t)
-	for _, k := range kindsOfMaps {
-		tr, root, m := benchTree(t, 200_000, k.make())
-		_, bytes := m.Size()
-		t.Logf("%-12s %6.2f bytes per entry, cached %6.2f", k.name, float64(bytes)/200_000, float64(cachedBytes(t, tr, root))/200_000)
-		for h, s := range pageSizes(t, tr, root) {
-			if len(s) > 3 {
-				t.Logf("    height %d: %6d pages, mean %6.0f, p1 %5d p50 %5d p99 %5d max %5d", h, len(s), mean(s),
-					quantile(s, .01), quantile(s, .5), quantile(s, .99), quantile(s, 1))
-			}
-		}
-	}
 }
 
 // cachedBytes reads the whole map and returns what the cache holds then.

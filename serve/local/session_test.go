@@ -163,23 +163,6 @@ func TestPartsOfChunks(t *testing.T) {
 	}
 }
 
-// A conflict arrives with what it is about, and is decided by a rule.
-func TestCommitConflict(t *testing.T) {
-	h, c := served(t, nil, nil)
-	put(t, h.db, map[string][]byte{"k": []byte("0")})
-	s := begin(t, c)
-	must.Do(t, s.Set(bg, "k", []byte("mine")))
-	head := put(t, h.db, map[string][]byte{"k": []byte("theirs")})
-	_, err := s.Commit(bg, txn.CommitOptions{})
-	var conflict *txn.ConflictError
-	if !errors.As(err, &conflict) || conflict.Branch != "main" || conflict.Head != head || len(conflict.Conflicts) != 1 ||
-		conflict.Conflicts[0].Path != "k" || conflict.Conflicts[0].Kind != txn.ConflictDocument {
-		t.Fatalf("%#v", err)
-	}
-	must.Get(s.Commit(bg, txn.CommitOptions{Choices: []txn.PathChoice{{Choice: txn.Theirs}}}))(t)
-	wantValue(t, version(t, c, "main"), "k", []byte("mine"))
-}
-
 // Replies that are too long for a meta arrive all the same; a report of conflicts
 // without the list.
 func TestLongReplies(t *testing.T) {
@@ -205,28 +188,6 @@ func TestLongReplies(t *testing.T) {
 	}
 	if n != 50 {
 		t.Errorf("%d changes", n)
-	}
-}
-
-// Arrays work on a session and on a version as they do on any view.
-func TestArraysThroughViews(t *testing.T) {
-	_, c := served(t, nil, nil)
-	s := begin(t, c)
-	a := must.Get(zarr.Create(bg, s, "g/x", zarr.Spec{Shape: []int64{1 << 18}, Chunks: []int64{1 << 16}, DataType: "int32",
-		Codecs: []byte(`[{"name":"bytes","configuration":{"endian":"little"}}]`)}, nil))(t)
-	want := make([]int32, 1<<18)
-	for i := range want {
-		want[i] = int32(i * 7)
-	}
-	must.Do(t, zarr.Write(bg, a, zarr.Sel(), want))
-	// A part of a chunk is read and written again.
-	want[5] = -1
-	must.Do(t, zarr.Write(bg, a, zarr.Sel(zarr.At(5)), []int32{-1}))
-	must.Get(s.Commit(bg, txn.CommitOptions{Message: "x"}))(t)
-	a = must.Get(zarr.OpenArray(bg, version(t, c, ""), "g/x", nil))(t)
-	got, _, err := zarr.Read[int32](bg, a, zarr.Sel())
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("%d elements differ in part from %d: %v", len(got), len(want), err)
 	}
 }
 
@@ -385,12 +346,12 @@ func TestUnansweredCommit(t *testing.T) {
 		cancel()
 		return was(c, context.WithoutCancel(ctx), f)
 	}))
-	if at, err := s.Commit(ctx, txn.CommitOptions{Message: "3"}); err != nil { // or the answer was faster
+	if _, err := s.Commit(ctx, txn.CommitOptions{Message: "3"}); err != nil { // or the answer was faster
 		var lost *SessionLostError
 		if !errors.As(err, &lost) || !lost.Committing || !errors.Is(err, context.Canceled) {
 			t.Errorf("commit with a context that ends: %v", err)
 		}
-		at = must.Get(s.Commit(bg, txn.CommitOptions{Message: "again"}))(t)
+		at := must.Get(s.Commit(bg, txn.CommitOptions{Message: "again"}))(t)
 		if head := must.Get(h.db.Head(bg, ""))(t); at.ID != head || at.Message != "3" {
 			t.Errorf("the commit is %v %q, want %v", at.ID, at.Message, head)
 		}
