@@ -33,8 +33,8 @@ BEGIN, _, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD = range(21, 28)
 GUARD, MOVE, REBASE, FORK, JOIN = range(34, 39)
 LEAVE, RECALL, ASK, SHARE, VISIT, PING = 42, 47, 50, 58, 59, 61
 
-REPLY, ERROR, PLACE, BYTES, AHEAD = 1, 2, 4, 8, 16
-ALL, FROM, SPAN, LAST, AT_MOST = range(5)
+REPLY, ERROR, PLACE, BYTES = 1, 2, 4, 8
+ALL, FROM, SPAN, LAST = range(4)
 
 _header = struct.Struct("<IBBHII")
 _get = struct.Struct("<IB3xqq")
@@ -51,11 +51,9 @@ _oob = socket.CMSG_SPACE(4 * 64) if hasattr(socket, "CMSG_SPACE") else 0
 MAX_FILES = 128
 DRAIN = -1
 
-# How many seconds to look for a reply before sleeping until it is there, and for each byte of
-# a result: to be woken takes longer than most requests. After failures that many replies
-# are waited for asleep.
+# How many seconds to look for a reply before sleeping until it is there: to be woken takes longer than most
+# requests. After failures that many replies are waited for asleep.
 PATIENCE = 250e-6 if _dontwait and (os.cpu_count() or 1) > 1 else 0.0
-PATIENCE_BYTE = 0.3e-9
 MAX_REST = 255
 # A server that is stopped neither answers nor ends the connection. A request to it fails after half of
 # this many seconds, and a third of them later if no other server was found.
@@ -157,8 +155,12 @@ class Link:
         self.max_meta = self.hello.get("max_meta") or self.max_meta
         self.max_body = self.hello.get("max_body") or self.max_body
         sock.settimeout(None)
+        self.bound(limit)
+
+    def bound(self, limit: float) -> None:
+        """Set the limit for a server that is stopped; see LIMIT."""
         for option, seconds in ((socket.SO_RCVTIMEO, max(0.25, limit / 8)), (socket.SO_SNDTIMEO, max(1.0, limit / 2))):
-            sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", int(seconds), int(seconds % 1 * 1e6)))
+            self._sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", int(seconds), int(seconds % 1 * 1e6)))
 
     def alive(self) -> bool:
         """Whether the connection is open and nothing is to be received: the last message of a server that ends may be."""
@@ -214,10 +216,10 @@ class Link:
                     self._end(e)
             self._failed(id, e)
 
-    def finish(self, id: int, size: int = 0) -> Frame:
-        """The reply to a request, which gives a result of that many bytes. A failure is raised as its exception."""
+    def finish(self, id: int) -> Frame:
+        """The reply to a request. A failure is raised as its exception."""
         try:
-            frame = self._await(id, PATIENCE + PATIENCE_BYTE * size)
+            frame = self._await(id)
         except BaseException as e:
             self._failed(id, e)
         if frame.flags & ERROR:
@@ -291,7 +293,7 @@ class Link:
                         self._end(e)
                 raise
 
-    def _await(self, id: int, patience: float) -> Frame:
+    def _await(self, id: int) -> Frame:
         try:
             with self._lock:
                 while (frame := self._replies[id]) is None:
@@ -303,7 +305,7 @@ class Link:
                     self._cond.wait()
             if frame is None:  # this thread reads
                 if len(self._busy) == 1 and not self._buf:
-                    self._look(patience)
+                    self._look()
                 while frame is None:
                     got, other = self._receive()
                     with self._lock:
@@ -428,12 +430,12 @@ class Link:
                     self._dropped.append(self._files.popitem(last=False)[0])
         return id, Frame(op, flags, meta, body, passed if op == VISIT else ())
 
-    def _look(self, patience: float) -> None:
+    def _look(self) -> None:
         """Receive something if it comes soon."""
         if self._rest or not PATIENCE:
             self._rest = max(0, self._rest - 1)
             return
-        until = time.perf_counter() + patience
+        until = time.perf_counter() + PATIENCE
         while True:
             with suppress(BlockingIOError):
                 self._some(_dontwait)
