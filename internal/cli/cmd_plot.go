@@ -41,12 +41,14 @@ to the one that 2 in 100 lie above, or as --range says.
 
 A line has the least and the greatest value where elements share a column. A picture
 that is larger than the terminal or the file is read at every n-th element, and from
-few chunks: the title says so. In a pipe, or with NO_COLOR, a picture is made
+few chunks: the title says so. --animate steps along a further axis, with the same
+colours in all frames, those of a sample of the whole selection. In a pipe, or with NO_COLOR, a picture is made
 of characters without escape sequences.`,
 		Example: `  zarrdb plot weather.zdb:temp --select "time='2020-02-01'"
   zarrdb plot weather.zdb:temp --select "lat='50',lon='10'"
   zarrdb plot weather.zdb:temp --histogram
-  zarrdb plot weather.zdb:temp --range -30,40 --map balance -o temp.png`,
+  zarrdb plot weather.zdb:temp --range -30,40 --map balance -o temp.png
+  zarrdb plot weather.zdb:temp --animate time --centre 0 --coast -o temp.gif`,
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(src.out); err != nil {
@@ -63,6 +65,9 @@ of characters without escape sequences.`,
 			}
 			on := f.screen(cmd, src.out)
 			p, err := f.plot(cmd.Context(), a, sel, s.Sibling, on)
+			if err == nil && f.animate != "" {
+				return f.film(cmd, s.Apart, p, src.out, on)
+			}
 			var fig *picture.Figure
 			if err == nil {
 				fig, err = p.Figure(cmd.Context())
@@ -86,9 +91,10 @@ of characters without escape sequences.`,
 			})
 		},
 	}
-	src.register(cmd, "FILE.png or FILE.svg")
+	src.register(cmd, "FILE.png, FILE.svg or, with --animate, FILE.gif")
 	f.register(cmd)
 	cmd.Flags().BoolVar(&f.histogram, "histogram", false, "count values instead of drawing them")
+	cmd.Flags().StringVar(&f.animate, "animate", "", fmt.Sprintf("draw each element along the dimension `DIM` into a FILE.gif, at most %d", picture.MostFrames))
 	cmd.Flags().StringVar(&f.part, "part", "", "`PART` of elements: real or imag of complex numbers, a field of structs")
 	cmd.Flags().BoolVar(&f.stored, "stored", false, "show values as they are stored, without their CF attributes")
 	return cmd
@@ -98,11 +104,13 @@ of characters without escape sequences.`,
 type plotFlags struct {
 	histogram, stored bool
 	limits, colours   string
-	part              string
+	part, animate     string
 	width             int
 	log, coast        bool
+	centre            string
 
 	lim *picture.Limits
+	mid *float64 // of centre
 	m   picture.Map
 }
 
@@ -111,6 +119,7 @@ func (f *plotFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.colours, "map", "", "colours: "+strings.Join(picture.Maps(), ", ")+"; NAME_r turns them around")
 	cmd.Flags().BoolVar(&f.log, "log", false, "equal ratios at equal distances of the scale of colours")
 	cmd.Flags().BoolVar(&f.coast, "coast", false, "draw coasts over latitudes and longitudes, in a file")
+	cmd.Flags().StringVar(&f.centre, "centre", "", "`LON`, the longitude in the middle of a map of the globe, such as 0 or 180")
 	cmd.Flags().IntVar(&f.width, "width", 0, "columns of the terminal, or pixels of a file (default that of the terminal, or 800)")
 }
 
@@ -119,7 +128,9 @@ const maxPixels = 8192
 
 func (f *plotFlags) check(out string) error {
 	switch ext := strings.ToLower(filepath.Ext(out)); {
-	case out != "" && ext != ".png" && ext != ".svg", strings.Contains(out, "://"):
+	case f.animate != "" && (ext != ".gif" || f.histogram):
+		return usagef("--animate %s: it draws pictures into a file, -o FILE.gif", f.animate)
+	case f.animate == "" && out != "" && ext != ".png" && ext != ".svg", strings.Contains(out, "://"):
 		return usagef("-o %s: the name of a file must end in .png or .svg", zurl.Redact(out))
 	case f.width < 0 || f.width > maxPixels:
 		return usagef("--width %d: it is from 1 to %d", f.width, maxPixels)
@@ -127,6 +138,12 @@ func (f *plotFlags) check(out string) error {
 	var ok bool
 	if f.m, ok = picture.MapByName(f.colours); !ok {
 		return usagef("--map %s: there are %s", f.colours, strings.Join(picture.Maps(), ", "))
+	}
+	if f.centre != "" {
+		v, err := strconv.ParseFloat(f.centre, 64)
+		if f.mid = &v; err != nil || v-v != 0 {
+			return usagef("--centre %s: want a longitude such as 0, 180 or -100", f.centre)
+		}
 	}
 	if f.limits == "" {
 		return nil
@@ -198,13 +215,35 @@ func sayFigure(cmd *cobra.Command, fig *picture.Figure, s screen) error {
 	return err
 }
 
+// film writes an animation; apart refuses files of the array.
+func (f *plotFlags) film(cmd *cobra.Command, apart func(context.Context, string) error, p *picture.Plot, out string, on screen) error {
+	dim := -1
+	for d := range p.Array.Shape() {
+		if picture.DimensionName(p.Array, d) == f.animate {
+			dim = d
+		}
+	}
+	if dim < 0 {
+		return usagef("--animate %s: /%s has no dimension of that name", f.animate, p.Array.Path())
+	}
+	if err := apart(cmd.Context(), out); err != nil {
+		return fmt.Errorf("plot -o %w", err)
+	}
+	return writeFile(out, func(w io.Writer) error {
+		if err := p.Animate(cmd.Context(), w, dim, on.columns, nil); err != nil {
+			return fmt.Errorf("plot %w", err)
+		}
+		return nil
+	})
+}
+
 // plotChunks is the most chunks that a figure is read from.
 const plotChunks = 4096
 
 // plot is what is drawn of an array, with the values that the decoder of it gives, or as they
 // are stored.
 func (f *plotFlags) plot(ctx context.Context, a *zarr.Array, sel zarr.Selection, beside cf.Opener, on screen) (*picture.Plot, error) {
-	p := &picture.Plot{Array: a, Beside: beside, Histogram: f.histogram, Limits: f.lim, Map: f.m, Coast: f.coast, LongName: on.file,
+	p := &picture.Plot{Array: a, Beside: beside, Histogram: f.histogram, Limits: f.lim, Map: f.m, Coast: f.coast, Centre: f.mid, LongName: on.file,
 		Request: picture.Request{Select: sel, Width: on.columns, Height: 2 * on.lines, Chunks: plotChunks, Part: f.part, Log: f.log}}
 	if f.stored {
 		return p, nil

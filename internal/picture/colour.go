@@ -183,14 +183,51 @@ func Percentiles(values []float64, low, high float64) (l Limits, ok bool) {
 	if len(v) == 0 {
 		return Limits{}, false
 	}
-	slices.Sort(v)
 	at := func(p float64) float64 {
-		return v[int(math.Round(min(max(p, 0), 100)/100*float64(len(v)-1)))]
+		switch k := int(math.Round(min(max(p, 0), 100) / 100 * float64(len(v)-1))); k {
+		case 0:
+			return slices.Min(v)
+		case len(v) - 1:
+			return slices.Max(v)
+		default:
+			return nth(v, k)
+		}
 	}
 	if l = (Limits{Lo: at(low), Hi: at(high)}); l.Lo == l.Hi {
-		l = Limits{Lo: v[0], Hi: v[len(v)-1]}
+		l = Limits{Lo: slices.Min(v), Hi: slices.Max(v)}
 	}
 	return l, true
+}
+
+// nth is the k-th of values in ascending order. It changes their order, in linear time on average,
+// whatever they are: sorting all took most of the time of a window.
+func nth(v []float64, k int) float64 {
+	for seed := uint64(1); ; {
+		seed = (seed*1664525 + 1013904223) & math.MaxUint32
+		p := v[seed*uint64(len(v))>>32]
+		less, same, more := 0, 0, len(v) // v[:less] < p, v[less:same] == p, v[more:] > p
+		for same < more {
+			switch x := v[same]; {
+			case x < p:
+				v[less], v[same] = x, v[less]
+				less++
+				same++
+			case x > p:
+				more--
+				v[same], v[more] = v[more], x
+			default:
+				same++
+			}
+		}
+		switch {
+		case k < less:
+			v = v[:less]
+		case k >= more:
+			v, k = v[more:], k-more
+		default:
+			return p
+		}
+	}
 }
 
 // Positive are the values that a scale of ratios has.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"image/color"
+	"image/gif"
 	"image/png"
 	"io"
 	"math"
@@ -14,6 +15,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/zarrdb/zarrdb/zarr"
+	"github.com/zarrdb/zarrdb/zarr/cf"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -342,6 +345,41 @@ func TestTicksOfEveryRange(t *testing.T) {
 			for _, f.Kind = range []Kind{Plane, Series, Bars} {
 				f.Terminal(40, 10, NoColours)
 				must.Do(t, f.PNG(io.Discard, 50))
+			}
+		}
+	}
+}
+
+// An animation has a frame for each element, at most MostFrames, of one size and with one scale, also
+// where all values are missing. Its colours are near those of the figure.
+func TestAnimate(t *testing.T) {
+	for _, c := range []struct {
+		n      int64
+		sel    string
+		frames int
+		fails  string
+	}{{3, "", 3, ""}, {401, "", 134, ""}, {3, "1:", 2, ""}, {3, "1", 0, "several elements"}, {3, ":,0", 0, "two axes"}} {
+		a := array(t, []int64{c.n, 2, 2}, []int64{1, 2, 2}, `{"_FillValue":4}`)
+		must.Do(t, zarr.Write(t.Context(), a, zarr.Sel(zarr.At(1)), []int32{4, 4, 4, 4}))
+		p := Plot{Array: a, Request: Request{Select: selection(t, a, c.sel), Decoder: must.Get(cf.NewDecoder(a.Meta()))(t)}}
+		p.Map, _ = MapByName("")
+		var b bytes.Buffer
+		turns := 0
+		err := p.Animate(t.Context(), &b, 0, 100, func(draw func() error) error { turns++; return draw() })
+		if c.fails != "" {
+			if err == nil || !strings.Contains(err.Error(), c.fails) {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		must.Do(t, err)
+		g := must.Get(gif.DecodeAll(&b))(t)
+		if len(g.Image) != c.frames || turns != c.frames || g.Delay[0] != frameDelay || g.LoopCount != 0 {
+			t.Errorf("%+v: %d frames, %d turns, %v", c, len(g.Image), turns, g.Delay[:1])
+		}
+		for i, img := range g.Image {
+			if img.Rect != g.Image[0].Rect || len(img.Palette) != 256 {
+				t.Errorf("%+v: frame %d is %v", c, i, img.Rect)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -24,10 +25,31 @@ type Plot struct {
 	// Limits are chosen if nil.
 	Limits *Limits
 	Map    Map
+	// Centre is the longitude in the middle of a map, of which Select has all longitudes.
+	Centre *float64
 	// Flip turns the rows around, and Coast draws coasts over latitudes and longitudes.
 	Flip, Coast bool
+	missing     bool // a plane without values is a figure too
 	// LongName puts the attribute long_name into the title.
 	LongName bool
+}
+
+// setRoll sets Roll from Centre.
+func (p *Plot) setRoll(ctx context.Context, kind Kind) (err error) {
+	ok := false
+	if kind == Series {
+		return fmt.Errorf("/%s: a centre needs a map, and a line is selected", p.Array.Path())
+	}
+	if p.Roll, ok = RollTo(ctx, p.Array, p.Beside, *p.Centre); !ok {
+		return fmt.Errorf("/%s: a centre needs longitudes at equal distances around the globe", p.Array.Path())
+	}
+	axes, _, err := p.Array.Axes(p.Select)
+	for _, x := range axes {
+		if d := p.Roll.Dim; x.Dim == d && x.Step() == 1 && x.Len == p.Array.Shape()[d] {
+			return err
+		}
+	}
+	return cmp.Or(err, fmt.Errorf("/%s: a centre needs all longitudes; select others along other axes", p.Array.Path()))
 }
 
 // ErrOneElement means that a selection has no picture.
@@ -73,6 +95,11 @@ func (p *Plot) Figure(ctx context.Context) (*Figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Centre != nil {
+		if err := p.setRoll(ctx, kind); err != nil {
+			return nil, err
+		}
+	}
 	var w *Window
 	if kind == Series {
 		w, err = ReadRow(ctx, p.Array, p.Request)
@@ -91,6 +118,9 @@ func (p *Plot) Figure(ctx context.Context) (*Figure, error) {
 // Of makes a figure of a window, whose rows it turns into their order.
 func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 	y, x := NewRows(ctx, p.Array, w.Y.Dim, p.Beside), NewAxis(ctx, p.Array, w.X.Dim, p.Beside)
+	if kind == Plane {
+		y, x = p.rolled(y, w.Y), p.rolled(x, w.X)
+	}
 	if kind == Plane && w.Y.Dim >= 0 && y.Up != p.Flip {
 		w.TurnUp()
 	}
@@ -100,7 +130,7 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 		low, high = 2, 98
 	}
 	all, ok := Percentiles(w.Values, 0, 100)
-	if !ok {
+	if !ok && !(p.missing && kind == Plane) {
 		return nil, fmt.Errorf("/%s: every element that was read is missing, nothing can be drawn", p.Array.Path())
 	}
 	values := w.Values
@@ -127,11 +157,19 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 	if kind == Bars {
 		f.X = Scale{Name: units}
 	}
-	if f.Title = clip(p.title(ctx, w, clip(units, mostText)), mostTitle); w.Pixels == nil {
+	if f.Title = clip(p.title(ctx, w, clip(units, mostText)), mostTitle); w.Pixels == nil && ok {
 		lo, hi := f.Ends(all)
 		f.Title += fmt.Sprintf("  %s to %s", lo, hi)
 	}
 	return f, ctx.Err()
+}
+
+// rolled is an axis as it was read.
+func (p *Plot) rolled(x *Axis, l Line) *Axis {
+	if l.Dim == p.Roll.Dim {
+		return x.Rolled(p.Roll.By)
+	}
+	return x
 }
 
 // title is the line above a figure: the array, the indices that were taken, and the units.

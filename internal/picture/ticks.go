@@ -43,7 +43,11 @@ func (x *Axis) Ticks(first, last int64, most int) (out []Tick) {
 		if x.degrees() && len(values) > 1 && values[1]-values[0] > 10 { // parts of a circle
 			values = multiples(min(a, b), max(a, b), most, 15, 30, 45, 60, 90, 180)
 		}
-		for i, text := range tickTexts(values) {
+		stored := values
+		if l, ok := x.Labels.(rolled); ok {
+			stored = l.stored(values)
+		}
+		for i, text := range tickTexts(stored) {
 			if x.degrees() {
 				text += "°"
 			}

@@ -32,6 +32,8 @@ type Request struct {
 	Part string
 	// Numbers shows elements of colours as numbers, and Colours those that no name says to be some.
 	Numbers, Colours bool
+	// Roll moves elements along a dimension before Select selects. [ReadRow] does not.
+	Roll Roll
 	// Log takes limits of positive values only, at equal distances for equal ratios.
 	Log bool
 	// Width and Height are the most columns and rows of the result; 0 is 1024.
@@ -147,6 +149,11 @@ func Read(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 	}
 	y.limit(chunkLength(a, y.Dim), r.Height)
 	x.limit(chunkLength(a, x.Dim), r.Width)
+	for _, l := range []*line{&y, &x} {
+		if l.Dim >= 0 && l.Dim == r.Roll.Dim {
+			l.roll, l.size = r.Roll.By, a.Shape()[l.Dim]
+		}
+	}
 	most := r.Chunks
 	if most == 0 {
 		most = 1024
@@ -426,6 +433,8 @@ type line struct {
 	zarr.Axis
 	skip  int64
 	chunk int64 // length of chunks along the axis
+	// Index i of a rolled axis is the element (i+roll) mod size.
+	roll, size int64
 }
 
 // chunkLength is the length of chunks along a dimension: of inner ones in shards, and on
@@ -460,6 +469,9 @@ func (l *line) chunks() int64 {
 		return n
 	}
 	first, last := l.Index(0)/l.chunk, l.Index((n-1)*l.skip)/l.chunk
+	if l.roll != 0 { // it may begin and end in one
+		last++
+	}
 	return min(n, max(first-last, last-first)+1)
 }
 
@@ -490,13 +502,22 @@ func (l *line) line(at []zarr.Index) Line {
 	switch {
 	case l.Dim < 0:
 		out.Step = 0
-	case l.Step() != 0:
+	case l.Step() != 0 && l.roll == 0:
 		at[l.Dim] = l.part(0, n)
 	default:
+		var list, from []int64
 		for k := range n {
-			out.list = append(out.list, l.Index(k*l.skip))
+			i := l.Index(k * l.skip)
+			list = append(list, i)
+			if l.roll != 0 {
+				i = (i + l.roll) % l.size
+			}
+			from = append(from, i)
 		}
-		at[l.Dim] = zarr.List(out.list...)
+		if l.Step() == 0 {
+			out.list = list
+		}
+		at[l.Dim] = zarr.List(from...)
 	}
 	return out
 }

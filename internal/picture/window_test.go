@@ -9,6 +9,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -394,6 +395,21 @@ func TestHasColours(t *testing.T) {
 	}
 }
 
+func TestPercentilesAreThoseOfSorting(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		v := make([]float64, 1+r.IntN(60))
+		for i := range v {
+			v[i] = float64(r.IntN(1 + r.IntN(90)))
+		}
+		k := r.IntN(len(v))
+		got := nth(slices.Clone(v), k)
+		if sorted := slices.Sorted(slices.Values(v)); got != sorted[k] {
+			t.Fatalf("%v: the %d. is %v, not %v", v, k, got, sorted[k])
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	v := []float64{nan, inf, -inf}
@@ -564,5 +580,14 @@ func TestWindowInteger(t *testing.T) {
 		if got := lo + " " + hi; got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
+	}
+}
+
+// Labels have the colours of their digits, all of them, and others a colour of their own; 0 has none.
+func TestLabels(t *testing.T) {
+	w := must.Get(Read(t.Context(), of(t, int64(0), 9007199254740992, 9007199254740993, 7, 8), Request{}))(t)
+	got := w.Labels(map[string][4]uint8{"9007199254740993": {1, 2, 3, 255}, "7": {9, 9, 9, 0}})
+	if fmt.Sprint(got[:4], got[8:16]) != "[0 0 0 0] [1 2 3 255 9 9 9 0]" || got[7] != 255 || fmt.Sprint(got[4:7]) == "[1 2 3]" || got[19] != 255 {
+		t.Error(got)
 	}
 }

@@ -13,7 +13,7 @@ export class ApiError extends Error {
   }
 }
 
-/** @typedef {Record<string, string | number | undefined | null | false | string[]>} Params */
+/** @typedef {Record<string, string | number | undefined | null | boolean | string[]>} Params */
 
 /**
  * The address of a report or of decoded elements.

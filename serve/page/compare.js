@@ -6,7 +6,7 @@ import * as text from './text.js';
 import { mapOf, maps } from './colour.js';
 import { axes as readAxes } from './coords.js';
 import { Plane, readWindow, useWindow } from './plane.js';
-import { Bar, Colours, Slider, fitting, isNumeric, planeOf, useLimits, viewOf, viewText } from './picture.js';
+import { Bar, Colours, Slider, fitting, planeOf, useLimits, viewOf, viewText } from './picture.js';
 import { Chart } from './series.js';
 import { Copy, Failure, Loading } from './parts.js';
 
@@ -99,7 +99,7 @@ function Values(p) {
   const grown = newer.shape.map((/** @type {number} */ m, /** @type {number} */ d) => ({ d, was: older.shape[d], is: m })).filter((/** @type {any} */ g) => g.was !== g.is);
   const part = grown.length ? ' where both versions have elements' : '';
   const empty = newer.shape.includes(0) || older.shape.includes(0);
-  const numeric = isNumeric(newer) && isNumeric(older) && !empty;
+  const numeric = text.isNumeric(newer) && text.isNumeric(older) && !empty;
   return html`
     <p role="status">${other ? `Values are not compared: the ${other.incomparable} is another.` : n ? `${text.count(n, 'value')} in ${text.count(boxes.length, 'place')} ${n === 1 ? 'differs' : 'differ'}${by}${part}.` : values.value ? `No value differs${part}.` : 'Comparing all values…'}</p>
     ${grown.map((/** @type {any} */ g) => {

@@ -3,7 +3,7 @@ import { getOnce } from './api.js';
 
 /** Labels of one axis. */
 export class Axis {
-  /** @param {{ name: string, title: string, length: number, up: boolean, labels?: string[], labelled?: boolean, edges?: number[], globe?: string, size?: number, unit?: string }} a */
+  /** @param {{ name: string, title: string, length: number, up: boolean, labels?: string[], labelled?: boolean, edges?: number[], globe?: string, size?: number, unit?: string, round?: boolean, roll?: number }} a */
   constructor(a) {
     this.name = a.name;
     this.title = a.title;
@@ -19,6 +19,26 @@ export class Axis {
     /** of an element in an image, 0 if it is not known */
     this.size = a.size || 0;
     this.unit = a.unit || '';
+    /** whether longitudes go around the globe, and the first element of a map with a centre */
+    this.round = !!a.round;
+    this.roll = a.roll || 0;
+  }
+
+  /** The axis as a map with the centre has it. */
+  rolled() {
+    if (!this.roll) return this;
+    const labels = this.labels && [...this.labels.slice(this.roll), ...this.labels.slice(0, this.roll)];
+    return new Axis({ ...this, labels: labels || undefined, edges: undefined });
+  }
+
+  /** The stored element of one on a map. @param {number} i */
+  stored(i) {
+    return (i + this.roll) % this.length;
+  }
+
+  /** Where a stored element is on a map. @param {number} i */
+  onMap(i) {
+    return (i - this.roll + this.length) % this.length;
   }
 
   /** The label of an index. @param {number} i */
@@ -55,10 +75,10 @@ export class Axis {
 
 /**
  * The axes of an array, and what its elements are made of.
- * @param {import('./main.js').Shown} shown @param {any} info
+ * @param {import('./main.js').Shown} shown @param {any} info @param {string} [centre] a longitude
  * @returns {Promise<{ axes: Axis[], parts: string[], colours: boolean }>}
  */
-export async function axes(shown, info) {
-  const a = await getOnce('axes', { db: shown.db, rev: shown.commit, path: info.path });
+export async function axes(shown, info, centre) {
+  const a = await getOnce('axes', { db: shown.db, rev: shown.commit, path: info.path, centre: centre || false });
   return { axes: a.axes.map((/** @type {any} */ x) => new Axis(x)), parts: a.parts || [], colours: a.colours };
 }

@@ -46,3 +46,29 @@ export async function readLevel(shown, all, plane, view, o, signal) {
   const w = await readWindow(shown, shown.commit, all[i].path, { ...plane, at }, { y0: view.y0 * ry, y1: view.y1 * ry, x0: view.x0 * rx, x1: view.x1 * rx }, { ...o, see }, signal);
   return { ...w, level: i, y: { ...w.y, start: w.y.start / ry, step: w.y.step / ry }, x: { ...w.x, start: w.x.start / rx, step: w.x.step / rx } };
 }
+
+/** @typedef {{ name: string, all: any[], dims: string[] }} Label an image of identifiers: its levels, the finest first, and the names of its axes */
+
+/**
+ * The element of a label at an element of its image, of which it may have fewer axes and elements.
+ * @param {Label} label @param {string[]} dims of the image @param {number[]} shape of the image @param {number[]} index
+ */
+export function labelIndex(label, dims, shape, index) {
+  return label.dims.map((name, d) => {
+    const i = dims.indexOf(name), n = label.all[0].shape[d];
+    return i < 0 || !Number.isFinite(index[i]) ? 0 : Math.min(n - 1, Math.floor(index[i] * n / shape[i]));
+  });
+}
+
+/**
+ * Reads the colours of a label. Places of the window are in elements of the image.
+ * @param {import('./main.js').Shown} shown @param {Label} label @param {string[]} dims @param {number[]} shape @param {any} plane
+ * @param {import('./plane.js').View} view @param {any} o @param {AbortSignal} signal
+ */
+export async function readLabel(shown, label, dims, shape, plane, view, o, signal) {
+  const y = label.dims.indexOf(dims[plane.y]), x = label.dims.indexOf(dims[plane.x]), of = label.all[0].shape;
+  const ry = of[y] / shape[plane.y], rx = of[x] / shape[plane.x];
+  const w = await readLevel(shown, label.all, { y, x, at: labelIndex(label, dims, shape, plane.at), raw: true }, { y0: view.y0 * ry, y1: view.y1 * ry, x0: view.x0 * rx, x1: view.x1 * rx },
+    { width: o.width, height: o.height, chunks: o.chunks, as: 'labels' }, signal);
+  return { ...w, y: { ...w.y, start: w.y.start / ry, step: w.y.step / ry }, x: { ...w.x, start: w.x.start / rx, step: w.x.step / rx } };
+}

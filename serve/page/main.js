@@ -1,11 +1,13 @@
 // The frame of the page: what is served, as of when, the tree, and one view.
-import { html, render, useEffect, useState, useCallback } from './lib/preact-htm.js';
+import { html, render, useEffect, useMemo, useState, useCallback } from './lib/preact-htm.js';
 import { get, getOnce, keep } from './api.js';
 import { go, link, useLoad, useLocation } from './state.js';
 import * as text from './text.js';
 import { Tree } from './tree.js';
 import { Info } from './info.js';
 import { Picture } from './picture.js';
+import { fieldsOf, plateOf } from './plate.js';
+import { Table, tablesOf } from './table.js';
 import { History } from './history.js';
 import { Compare } from './compare.js';
 import { Care } from './care.js';
@@ -87,7 +89,7 @@ function AsOf({ shown }) {
 
 /** @type {Record<string, [string, any]>} */
 const views = {
-  data: ['Picture', Picture], info: ['Metadata', Info], history: ['History', History], compare: ['Compare', Compare], care: ['Care', Care],
+  data: ['Picture', Picture], table: ['Table', Table], info: ['Metadata', Info], history: ['History', History], compare: ['Compare', Compare], care: ['Care', Care],
 };
 
 /** @param {{ shown: Shown }} p */
@@ -95,9 +97,11 @@ function Node({ shown }) {
   const { db, commit, state } = shown;
   const path = state.path || '';
   const { value: info, error, loading } = useLoad(() => getOnce('info', { db, rev: commit, path }), [db, commit, path]);
-  const isArray = info && info.node_type === 'array', pyramid = info?.levels?.length > 0;
-  const tabs = Object.keys(views).filter((v) => (v === 'data' ? isArray || pyramid : v === 'info' || shown.versions || v === 'care' && shown.versions));
-  const ofNode = (/** @type {string} */ v) => v === 'data' || v === 'info';
+  const isArray = info && info.node_type === 'array', pyramid = info?.levels?.length > 0 || !!(info && (plateOf(info.attributes) || fieldsOf(info.attributes)));
+  const members = useLoad(() => (info && !isArray ? getOnce('ls', { db, rev: commit, path }).catch(() => []) : Promise.resolve([])), [db, commit, path, !!info]).value || [];
+  const table = useMemo(() => tablesOf(members).length > 0, [members]);
+  const tabs = Object.keys(views).filter((v) => (v === 'data' ? isArray || pyramid : v === 'table' ? table || state.view === v && info && !isArray : v === 'info' || shown.versions || v === 'care' && shown.versions));
+  const ofNode = (/** @type {string} */ v) => v === 'data' || v === 'info' || v === 'table';
   const view = state.view && tabs.includes(state.view) ? state.view : loading && state.view === 'data' ? 'data' : isArray || pyramid ? 'data' : 'info';
   const View = views[view][1];
   const names = path.split('/').filter(Boolean);
@@ -117,7 +121,7 @@ function Node({ shown }) {
     <div role="tabpanel" aria-labelledby=${'tab-' + view} key=${view + ' ' + (ofNode(view) ? path : '')}>
       ${ofNode(view) && error ? html`<${Failure} error=${error} what=${'/' + path} />`
       : ofNode(view) && !info ? html`<${Loading} />`
-      : html`<${View} shown=${shown} info=${info} path=${path} />`}
+      : html`<${View} shown=${shown} info=${info} path=${path} members=${members} />`}
     </div>
   </main>`;
 }

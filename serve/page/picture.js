@@ -6,9 +6,10 @@ import { go, read, useLoad } from './state.js';
 import * as text from './text.js';
 import { mapOf, maps } from './colour.js';
 import { axes as readAxes } from './coords.js';
-import { levels, readLevel } from './levels.js';
+import { labelIndex, levels, readLabel, readLevel } from './levels.js';
 import { Plane, useWindow } from './plane.js';
 import { Copy, Failure, Loading } from './parts.js';
+import { Plate, Well, fieldsOf, plateOf } from './plate.js';
 import { Series, seriesColour } from './series.js';
 
 /** @typedef {import('./coords.js').Axis} Axis */
@@ -49,9 +50,9 @@ export function viewText(v, rows, cols) {
 
 /**
  * A slider for an axis that is not shown. The label is that of the picture: drawn is the index that it is of, and label its text.
- * @param {{ axis: Axis, at: number, set: (i: number) => void, drawn?: number, label?: string, find?: (text: string) => Promise<number> }} p find is the index that a text means
+ * @param {{ axis: Axis, at: number, set: (i: number) => void, drawn?: number, label?: string, film?: (() => void) | false, find?: (text: string) => Promise<number> }} p film saves an animation, find is the index that a text means
  */
-export function Slider({ axis, at, set, drawn, label, find }) {
+export function Slider({ axis, at, set, drawn, label, film, find }) {
   const [typed, setTyped] = useState(''), [wrong, setWrong] = useState('');
   const look = (/** @type {string} */ s) => {
     setTyped(s);
@@ -74,7 +75,7 @@ export function Slider({ axis, at, set, drawn, label, find }) {
     <output>${said === String(shown) ? html`${shown} <span class="dim">of ${axis.length}</span>` : html`${said} <span class="dim">· index ${shown}</span>`}</output>
     ${find && html`<input class="goto" size="11" spellcheck=${false} placeholder=${axis.labelled ? 'go to' : 'index'} aria-label=${`Go to ${axis.name}: a label, or # and an index`} title="A label, such as a date or a level, or # and an index"
       aria-invalid=${!!wrong} value=${typed} onChange=${(/** @type {any} */ e) => look(e.target.value)} />`}
-    <button aria-label=${play ? 'Stop' : `Play ${axis.name}`} onClick=${() => { last.current = performance.now(); setPlay(!play); }} disabled=${axis.length < 2}>${play ? '■' : '▶'}</button>${wrong && html`<span class="bad small" role="alert">${wrong}</span>`}</div>`;
+    <button aria-label=${play ? 'Stop' : `Play ${axis.name}`} onClick=${() => { last.current = performance.now(); setPlay(!play); }} disabled=${axis.length < 2}>${play ? '■' : '▶'}</button>${film && axis.length > 1 && html`<button title=${axis.length > 200 ? `Save one of ${Math.ceil(axis.length / 200)} steps as an animation` : 'Save all steps as an animation'} onClick=${film}>gif</button>`}${wrong && html`<span class="bad small" role="alert">${wrong}</span>`}</div>`;
 }
 
 /** The colour bar, with the histogram of what is seen. @param {{ map: any, win: import('./plane.js').Win | null, units: string }} p */
@@ -188,38 +189,63 @@ export function Commands({ shown, path, select, raw, attributes }) {
     <p class="dim small">Neuroglancer and other viewers open the last address if the server allows their origin: <code>zarrdb serve --origin https://neuroglancer-demo.appspot.com</code></p></details>`;
 }
 
-/** Whether elements have a picture. @param {any} info */
-export const isNumeric = (info) => /^(bool|u?int\d|b?float\d|complex|datetime64|timedelta64|[<>|=]?[biufcmM]\d)/.test(text.dtype(info.data_type));
-
-/** @param {{ shown: import('./main.js').Shown, info: any, path: string }} p */
+/** @param {{ shown: import('./main.js').Shown, info: any, path: string, members?: any[] }} p members are those of a group */
 export function Picture(p) {
+  const fields = p.info.node_type === 'group' && !p.info.levels?.length ? fieldsOf(p.info.attributes) : null;
+  if (fields) return html`<${fields.length > 1 ? Well : Field} ...${p} fields=${fields} />`;
+  if (p.info.node_type === 'group' && !p.info.levels?.length && plateOf(p.info.attributes)) return html`<${Plate} ...${p} />`;
   return p.info.node_type === 'group' ? html`<${Pyramid} ...${p} />` : html`<${Elements} ...${p} all=${[p.info]} />`;
 }
 
-/** One picture at several resolutions. @param {{ shown: import('./main.js').Shown, info: any, path: string }} p */
+/** The only field of a well. @param {{ shown: import('./main.js').Shown, path: string, fields: string[] }} p */
+function Field({ shown, path, fields }) {
+  const at = `${path}/${fields[0]}`;
+  const { value, error } = useLoad(() => Promise.all([getOnce('info', { db: shown.db, rev: shown.commit, path: at }), getOnce('ls', { db: shown.db, rev: shown.commit, path: at })]), [shown.db, shown.commit, at]);
+  if (error) return html`<${Failure} error=${error} what=${'/' + at} />`;
+  return value ? html`<${Pyramid} shown=${shown} info=${value[0]} path=${at} members=${value[1]} />` : html`<${Loading} />`;
+}
+
+/**
+ * The labels of an image: their names, and those that are chosen, with their levels and names of axes.
+ * @param {import('./main.js').Shown} shown @param {string} path of the image @param {string | undefined} wanted
+ * @returns {Promise<{ names: string[], chosen: import('./levels.js').Label | null }>}
+ */
+async function labelsOf(shown, path, wanted) {
+  const load = (/** @type {string} */ p) => getOnce('info', { db: shown.db, rev: shown.commit, path: p });
+  const a = (await load(path + '/labels').catch(() => null))?.attributes, list = a?.ome?.labels ?? a?.labels;
+  const names = Array.isArray(list) ? list.filter((n) => typeof n === 'string').slice(0, 100) : [];
+  if (!wanted || !names.includes(wanted)) return { names, chosen: null };
+  const { all } = await levels(shown, await load(`${path}/labels/${wanted}`));
+  return { names, chosen: all.length ? { name: wanted, all, dims: (await readAxes(shown, all[0])).axes.map((x) => x.name) } : null };
+}
+
+/** One picture at several resolutions. @param {{ shown: import('./main.js').Shown, info: any, path: string, members?: any[] }} p */
 function Pyramid(p) {
   const wanted = p.shown.state.variable;
   const { value, error } = useLoad(() => levels(p.shown, p.info, wanted), [p.shown.db, p.shown.commit, p.path, wanted]);
+  const label = p.shown.state.label, has = (p.members || []).some((m) => m.node_type === 'group' && m.path === p.path + '/labels');
+  const labels = useLoad(() => (has ? labelsOf(p.shown, p.path, label) : Promise.resolve({ names: [], chosen: null })), [p.shown.db, p.shown.commit, p.path, has, label]);
   if (error) return html`<${Failure} error=${error} />`;
   if (!value) return html`<${Loading} />`;
   const { all, variables, variable } = value;
   return html`${variables.length > 1 && html`<div class="controls"><label>Variable <select value=${variable} onChange=${(/** @type {any} */ e) => go({ variable: e.target.value, win: '', pts: '', at: '', lo: '', hi: '' })}>
       ${variables.map((v) => html`<option value=${v} selected=${v === variable}>${v}</option>`)}</select></label></div>`}
-    ${all.length ? html`<${Elements} key=${variable} ...${p} group=${p.info.attributes} info=${all[0]} path=${all[0].path} all=${all} />` : html`<p>The group names levels, but they have no arrays with two axes.</p>`}`;
+    ${all.length ? html`<${Elements} key=${variable} ...${p} group=${p.info.attributes} info=${all[0]} path=${all[0].path} all=${all} labels=${labels.value} />` : html`<p>The group names levels, but they have no arrays with two axes.</p>`}`;
 }
 
-/** @param {{ shown: import('./main.js').Shown, info: any, path: string, all: any[], group?: any }} p all are the levels, the finest first */
+/** @param {{ shown: import('./main.js').Shown, info: any, path: string, all: any[], group?: any, labels?: any }} p all are the levels, the finest first */
 function Elements(p) {
   const { shown, info } = p;
-  const { value } = useLoad(() => readAxes(shown, info), [shown.db, shown.commit, info.path]);
+  const centre = text.longitude(shown.state.centre);
+  const { value } = useLoad(() => readAxes(shown, info, centre), [shown.db, shown.commit, info.path, centre]);
   if (info.error) return html`<${Failure} error=${{ message: info.error }} what="Values cannot be read" />`;
   if (info.shape.some((/** @type {number} */ n) => n === 0)) return html`<p>The array has no elements: its shape is ${info.shape.join(' × ')}.</p>`;
   if (info.shape.length === 0) return html`<${Scalar} ...${p} />`;
   if (!value) return html`<${Loading} />`;
   const { axes, parts, colours } = value, raw = shown.state.raw === '1';
-  const lines = info.shape.length === 1 && (isNumeric(info) || parts.length > 0);
-  if (lines) return html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${0} points=${[[0]]} raw=${raw} alone=${true} />${isNumeric(info) ? html`<${Commands} shown=${shown} path=${info.path} select="" raw=${raw} attributes=${info.attributes} />` : html`<${Texts} ...${p} axes=${axes} />`}`;
-  if (!isNumeric(info)) return html`<${Texts} ...${p} axes=${axes} />`;
+  const lines = info.shape.length === 1 && (text.isNumeric(info) || parts.length > 0);
+  if (lines) return html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${0} points=${[[0]]} raw=${raw} alone=${true} />${text.isNumeric(info) ? html`<${Commands} shown=${shown} path=${info.path} select="" raw=${raw} attributes=${info.attributes} />` : html`<${Texts} ...${p} axes=${axes} />`}`;
+  if (!text.isNumeric(info)) return html`<${Texts} ...${p} axes=${axes} />`;
   return html`<${Flat} ...${p} axes=${axes} parts=${parts} colours=${colours} />`;
 }
 
@@ -269,8 +295,8 @@ function channelsOf(attributes, axes) {
   })) };
 }
 
-/** @param {{ shown: import('./main.js').Shown, info: any, path: string, axes: Axis[], parts: string[], colours: boolean, all: any[], group?: any }} p group are the attributes of a pyramid */
-function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group }) {
+/** @param {{ shown: import('./main.js').Shown, info: any, path: string, axes: Axis[], parts: string[], colours: boolean, all: any[], group?: any, labels?: { names: string[], chosen: import('./levels.js').Label | null } }} p group are the attributes of a pyramid */
+function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group, labels }) {
   const { db, commit, state } = shown;
   const last = info.shape.length - 1;
   const wantsColour = canRGB(info) && (state.rgb ? state.rgb === '1' : colours);
@@ -290,31 +316,40 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const [failed, setFailed] = useState(/** @type {any} */ (null));
   const { value: all } = useLoad(maps, []);
   const globe = [axes[plane.y].globe, axes[plane.x].globe].sort().join() === 'lat,lon', coasts = globe && state.coast === '1';
-  const { value: coast } = useLoad(() => (coasts ? getOnce('coast', { db, rev: commit, path, y: plane.y, x: plane.x }) : Promise.resolve([])), [db, commit, path, plane.y, plane.x, coasts]);
+  const label = labels?.chosen && labels.chosen.dims.includes(axes[plane.y].name) && labels.chosen.dims.includes(axes[plane.x].name) ? labels.chosen : null;
+  const round = globe ? axes.findIndex((a) => a.round) : -1, centre = round >= 0 ? text.longitude(state.centre) : '';
+  const roll = (/** @type {number} */ d) => d === round && centre !== '' ? axes[d].roll : 0;
+  const yAxis = roll(plane.y) ? axes[plane.y].rolled() : axes[plane.y], xAxis = roll(plane.x) ? axes[plane.x].rolled() : axes[plane.x];
+  const stored = (/** @type {number} */ d, /** @type {number} */ i) => (roll(d) ? axes[d].stored(i) : i), onMap = (/** @type {number} */ d, /** @type {number} */ i) => (roll(d) ? axes[d].onMap(i) : i);
+  const { value: coast } = useLoad(() => (coasts ? getOnce('coast', { db, rev: commit, path, y: plane.y, x: plane.x, centre: centre || false }) : Promise.resolve([])), [db, commit, path, plane.y, plane.x, coasts, centre]);
   const others = plane.at.filter((/** @type {number} */ _, /** @type {number} */ d) => d !== plane.y && d !== plane.x && !(colour && d === last) && d !== free);
   const { limits, learn } = useLimits(state, JSON.stringify([db, commit, path, plane.raw, state.log]));
-  const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi, state.log, mixed]);
-  const axesKey = JSON.stringify([db, commit, path, plane.y, plane.x, plane.raw, colour]);
+  const key = JSON.stringify([db, commit, path, plane.y, plane.x, others, plane.raw, colour, state.lo, state.hi, state.log, mixed, centre, label?.name]);
+  const axesKey = JSON.stringify([db, commit, path, plane.y, plane.x, plane.raw, colour, centre]);
   const got = useWindow(async (v, o, signal) => {
-    const win = await readLevel(shown, resolutions, plane, v, { ...o, colour, limits, channels: mixed, caxis: channels?.axis }, signal);
+    const [win, mask] = await Promise.all([readLevel(shown, resolutions, plane, v, { ...o, colour, limits, channels: mixed, caxis: channels?.axis, centre }, signal),
+      label ? readLabel(shown, label, axes.map((a) => a.name), info.shape, plane, v, o, signal) : null]);
     learn(win);
-    return { ...win, index: plane.at, axesKey };
+    return { ...win, full: win.full && (!mask || mask.full), mask, index: plane.at, axesKey };
   }, key, view, size[0], size[1]);
   const seen = fitting(got, axesKey);
   const drawn = /** @type {any} */ (seen.win);
   const up = axes[plane.y].up !== (state.flip === '1');
+  const opacity = /^[01](\.\d+)?$/.test(state.opacity || '') ? Math.min(1, Number(state.opacity)) : 0.5;
   const below = cols >= 1.25 * rows && rows * 6 > cols; // a wide picture has all of the width
   const map = all && mapOf(all, state.map);
   const a = info.attributes, units = plane.raw || drawn?.times || / since /.test(String(a.units)) ? '' : String(a.units ?? '');
 
-  const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? pointer.y : d === plane.x ? pointer.x : colour && d === last ? ':' : d === whole ? `${chosen[0]}:${chosen[chosen.length - 1] + 1}` : i));
-  const whereKey = where ? [commit, path, plane.raw, ...where].join() : '';
+  const where = pointer && plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? stored(d, pointer.y) : d === plane.x ? stored(d, pointer.x) : colour && d === last ? ':' : d === whole ? `${chosen[0]}:${chosen[chosen.length - 1] + 1}` : i));
+  const whereKey = where ? [commit, path, plane.raw, label?.name, ...where].join() : '';
   useEffect(() => {
     if (!where) return;
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        setExact({ key: whereKey, ...await get('point', { db, rev: commit, path, select: where.join(','), decode: plane.raw ? false : 'cf' }, stop.signal) });
+        const [value, id] = await Promise.all([get('point', { db, rev: commit, path, select: where.join(','), decode: plane.raw ? false : 'cf' }, stop.signal),
+          label ? get('point', { db, rev: commit, path: label.all[0].path, select: labelIndex(label, axes.map((a) => a.name), info.shape, where.map(Number)).join(',') }, stop.signal) : null]);
+        setExact({ key: whereKey, ...value, more: [...value.more, ...(id && label ? [`${label.name} ${id.value === '0' ? 'none' : id.value}`] : [])] });
       } catch (err) {
         if (!cancelled(err)) setExact({ key: whereKey, value: String(/** @type {any} */ (err).message), more: [] });
       }
@@ -334,7 +369,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const rest = axes.map((_, d) => d).filter((d) => d !== plane.y && d !== plane.x && !(colour && d === last) && d !== free);
   const along = /^\d+$/.test(state.along || '') && Number(state.along) < axes.length ? Number(state.along) : rest.length ? rest[0] : plane.x;
   const pick = (/** @type {{ y: number, x: number }} */ at) => {
-    const q = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? at.y : d === plane.x ? at.x : i)).join(',');
+    const q = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? stored(d, at.y) : d === plane.x ? stored(d, at.x) : i)).join(',');
     const list = (read().pts || '').split(';').filter(Boolean); // of a click before, too, that is not drawn yet
     go({ pts: list.includes(q) ? list.filter((s) => s !== q).join(';') : [...list, q].slice(-8).join(';') });
   };
@@ -343,14 +378,22 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
     const d = e.target.value, o = which === 'y' ? 'x' : 'y';
     go({ [which]: d, [o]: Number(d) === plane[o] ? String(plane[which]) : String(plane[o]), win: '', at: plane.at.map((/** @type {number} */ v, /** @type {number} */ k) => (k === plane.y || k === plane.x ? 0 : v)).join(',') });
   }}>${axes.map((x, d) => html`<option value=${d} selected=${d === plane[which]}>${x.name}</option>`)}</select></label>`;
+  const part = { ...view }; // in stored elements; a view over the edge has all of them
+  for (const [d, a, b] of /** @type {[number, 'y0' | 'x0', 'y1' | 'x1'][]} */ ([[plane.y, 'y0', 'y1'], [plane.x, 'x0', 'x1']])) {
+    const n = info.shape[d], by = roll(d);
+    if (!by || view[a] <= 0 && view[b] >= n) continue;
+    const inside = Math.ceil(view[b]) + by <= n ? by : Math.floor(view[a]) + by >= n ? by - n : null;
+    part[a] = inside === null ? 0 : view[a] + inside;
+    part[b] = inside === null ? n : view[b] + inside;
+  }
   const save = (/** @type {() => Promise<void>} */ f) => f().then(() => setFailed(null), setFailed);
   const values = (/** @type {string} */ format) => async () => { // all elements in sight
-    const q = { db, rev: commit, path, select: selection(plane, view, info.shape, whole), decode: plane.raw ? false : /** @type {const} */ ('cf') };
+    const q = { db, rev: commit, path, select: selection(plane, part, info.shape, whole), decode: plane.raw ? false : /** @type {const} */ ('cf') };
     const file = (path.replaceAll('/', '_') || 'array') + '.' + format;
     if (format === 'parquet') return text.saveFrom(file, url('read', { ...q, format }).href);
     if (format !== 'csv') return text.save(file, new Blob([(await getBytes('read', { ...q, format })).bytes]));
     const { data, shape } = await get('read', { ...q, times: 'text', format: 'json' });
-    const y0 = Math.floor(view.y0), x0 = Math.floor(view.x0), [m, n, by] = plane.y < plane.x ? [shape[0], shape[1], [shape[1], 1]] : [shape[1], shape[0], [1, shape[1]]];
+    const y0 = Math.floor(part.y0), x0 = Math.floor(part.x0), [m, n, by] = plane.y < plane.x ? [shape[0], shape[1], [shape[1], 1]] : [shape[1], shape[0], [1, shape[1]]];
     const table = Array.from({ length: m }, (_, i) => Array.from({ length: n }, (_, k) => data[i * by[0] + k * by[1]]));
     const cell = (/** @type {any} */ v) => (v === null || v === 'NaN' || v === 'NaT' ? '' : `"${String(v).replaceAll('"', '""').replace(/^[=+@\t\r]/, "'$&")}"`.replace(/^"(-?[\d.e+-]+)"$/, '$1'));
     const names = async (/** @type {number} */ d, /** @type {number} */ first, /** @type {number} */ count) => {
@@ -363,6 +406,12 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
     const lines = [[cell(`${axes[plane.y].name}/${axes[plane.x].name}`), ...across], ...table.map((/** @type {any[]} */ r, /** @type {number} */ k) => [down[k], ...r.map(cell)])];
     text.save(file, new Blob([lines.map((l) => l.join(',') + '\n').join('')], { type: 'text/csv' }));
   };
+  const film = (/** @type {number} */ d) => async () => {
+    const select = selection(plane, view, info.shape, whole).split(',').map((s, k) => (k === d ? ':' : s)).join();
+    const { bytes } = await getBytes('figure', { db, rev: commit, path, select, width: 600, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false, flip: state.flip === '1' ? '1' : false, map: map && map.name,
+      lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', centre: centre || false, numbers: colour ? false : '1', guess: colour ? '1' : false, animate: String(d) });
+    text.save(`${path.replaceAll('/', '_') || 'array'}_${axes[d].name}.gif`, new Blob([bytes], { type: 'image/gif' }));
+  };
   const saved = async () => {
     if (mixed) { // what is on the screen
       const c = /** @type {HTMLCanvasElement} */ (document.querySelector('.plane canvas'));
@@ -370,7 +419,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
     }
     const select = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? `${Math.floor(view.y0)}:${Math.ceil(view.y1)}` : d === plane.x ? `${Math.floor(view.x0)}:${Math.ceil(view.x1)}` : colour && d === last ? ':' : String(i)));
     const { bytes } = await getBytes('figure', { db, rev: commit, path, select: select.join(','), width: 900, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false,
-      flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', numbers: colour ? false : '1', guess: colour ? '1' : false });
+      flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', centre: centre || false, numbers: colour ? false : '1', guess: colour ? '1' : false });
     text.save(`${path.replaceAll('/', '_') || 'array'}.png`, new Blob([bytes], { type: 'image/png' }));
   };
   return html`
@@ -381,21 +430,27 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
       <label title="Without scale, offset and missing values of the CF attributes"><input type="checkbox" checked=${plane.raw} onChange=${(/** @type {any} */ e) => go({ raw: e.target.checked ? '1' : '', lo: '', hi: '' }, true)} /> as stored</label>
       ${canRGB(info) && html`<label><input type="checkbox" checked=${colour} onChange=${(/** @type {any} */ e) => go({ rgb: e.target.checked === colours ? '' : e.target.checked ? '1' : '0' })} /> colours of pixels</label>`}
       ${globe && html`<label title="Natural Earth, 1:110 million"><input type="checkbox" checked=${coasts} onChange=${(/** @type {any} */ e) => go({ coast: e.target.checked ? '1' : '' }, true)} /> coasts</label>`}
+      ${round >= 0 && html`<label title="The longitude in the middle of the map">centre <input size="6" list="centres" inputmode="decimal" placeholder="stored" value=${centre}
+        onChange=${(/** @type {any} */ e) => go({ centre: text.longitude(e.target.value.trim()), win: '' }, true)} /></label><datalist id="centres"><option value="0" /><option value="180" /></datalist>`}
       <span class="buttons"><button onClick=${() => save(saved)}>Save PNG</button>${['npy', whole >= 0 ? '' : 'csv', 'parquet'].filter(Boolean).map((f) => html`<button title=${`Save the values that are seen as .${f}, all of them`} onClick=${() => save(values(f))}>${f}</button>`)}</span></fieldset>
     ${channels && html`<fieldset class="controls"><legend class="hidden">Channels</legend>${channels.all.map((c, i) => html`<label><input type="checkbox" checked=${chosen.includes(i)} onChange=${(/** @type {any} */ e) =>
       go({ ch: (e.target.checked ? [...chosen, i].sort((a, b) => a - b) : chosen.filter((k) => k !== i)).join() || 'none' }, true)} /> <span class="swatch" style=${{ background: '#' + c.colour }} />${c.label} ${c.lo !== '' && html`<span class="dim small">${c.lo} to ${c.hi}</span>`}</label>`)}</fieldset>`}
-    ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]}
+    ${labels && labels.names.length > 0 && html`<fieldset class="controls"><legend class="hidden">Labels</legend><label>Labels <select value=${state.label || ''} onChange=${(/** @type {any} */ e) => go({ label: e.target.value }, true)}>
+      <option value="">none</option>${labels.names.map((n) => html`<option value=${n} selected=${n === state.label}>${n}</option>`)}</select></label>
+      ${label && html`<label>opacity <input type="range" min="0" max="1" step="0.05" value=${opacity} onInput=${(/** @type {any} */ e) => go({ opacity: e.target.value === '0.5' ? '' : e.target.value }, true)} /></label>`}
+      ${labels.chosen && !label && html`<span class="dim small">The labels have other axes than the picture.</span>`}</fieldset>`}
+    ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]} film=${!mixed && (() => save(film(d)))}
       find=${(/** @type {string} */ s) => get('index', { db, rev: commit, path, axis: d, text: s })} />`)}
     ${failed && html`<${Failure} error=${failed} what="The file is not saved" />`}
     ${seen.error ? html`<${Failure} error=${seen.error} />` : ''}
     <div class=${below ? 'picture below' : 'picture'}>
-      <${Plane} most=${below ? 0.47 : 0.62} shown=${seen} map=${map} yAxis=${axes[plane.y]} xAxis=${axes[plane.x]} up=${up} view=${view} name=${`Picture of ${path}`}
+      <${Plane} most=${below ? 0.47 : 0.62} shown=${seen} map=${map} yAxis=${yAxis} xAxis=${xAxis} up=${up} view=${view} name=${`Picture of ${path}`}
         setView=${(/** @type {any} */ v) => go({ win: viewText(v, rows, cols) }, true)} onSize=${(/** @type {number} */ w, /** @type {number} */ h) => setSize([w, h])}
-        onPoint=${setPointer} onPick=${pick} coast=${coast || []}
-        marks=${points.map((q, i) => ({ y: q[plane.y], x: q[plane.x], colour: seriesColour(i) }))} />
+        onPoint=${setPointer} onPick=${pick} coast=${coast || []} opacity=${opacity}
+        marks=${points.map((q, i) => ({ y: onMap(plane.y, q[plane.y]), x: onMap(plane.x, q[plane.x]), colour: seriesColour(i) }))} />
       <div class="beside">
         <p class="readout" aria-live="polite">${where ? html`<strong>${at ? [said(), ...at.more].join(' · ') : '…'}</strong>${' '}<br />
-          ${at?.at ? at.at[plane.y] : axes[plane.y].full(pointer?.y ?? 0)} · ${at?.at ? at.at[plane.x] : axes[plane.x].full(pointer?.x ?? 0)}${' '}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; turn the wheel, or press + and −, to zoom.</span>`}</p>
+          ${at?.at ? at.at[plane.y] : yAxis.full(pointer?.y ?? 0)} · ${at?.at ? at.at[plane.x] : xAxis.full(pointer?.x ?? 0)}${' '}<br /><span class="dim">element ${where.join(', ')}</span>` : html`<span class="dim">Point for a value, click for a series. Drag to pan; turn the wheel, or press + and −, to zoom.</span>`}</p>
         ${!colour && !mixed && html`<${Bar} map=${map} win=${drawn} units=${units} />
         <${Colours} all=${all || []} state=${state} win=${drawn} ratios=${true} />`}
         <p class="dim small" role="status">${drawn && (drawn.full
@@ -404,5 +459,5 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
       </div>
     </div>
     ${points.length > 0 && html`<${Series} shown=${shown} info=${info} axes=${axes} parts=${parts} along=${along} points=${points} raw=${plane.raw} />`}
-    <${Commands} shown=${shown} path=${path} select=${selection(plane, view, info.shape, whole)} raw=${plane.raw} attributes=${info.attributes} />`;
+    <${Commands} shown=${shown} path=${path} select=${selection(plane, part, info.shape, whole)} raw=${plane.raw} attributes=${info.attributes} />`;
 }

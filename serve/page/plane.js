@@ -12,7 +12,7 @@ import * as text from './text.js';
 /**
  * A window of an array, as the server describes it: each element is a shade, 0 if it is missing, or red, green, blue and opacity.
  * @typedef {{ shades: Uint8Array, pixels: boolean, y: Line, x: Line, chunks: number, type: string, times: boolean, full: boolean,
- *   limits: Limits, ends: string[], all: Limits | null, most: Limits | null, bins: number[], missing: number, under: number, over: number, bar: { at: number, text: string }[], classes?: { value: string, text: string, colour: string, count: number }[], at: string[], ticks: { y: Tick[], x: Tick[] }, level?: number }} Win
+ *   limits: Limits, ends: string[], all: Limits | null, most: Limits | null, bins: number[], missing: number, under: number, over: number, bar: { at: number, text: string }[], classes?: { value: string, text: string, colour: string, count: number }[], at: string[], ticks: { y: Tick[], x: Tick[] }, level?: number, mask?: Win | null }} Win
  */
 /** @typedef {{ y0: number, y1: number, x0: number, x1: number }} View in elements, from the edge of the first to that of the last */
 
@@ -30,9 +30,9 @@ export async function readWindow(shown, rev, path, plane, view, o, signal) {
   if (o.colour) select[select.length - 1] = ':';
   const see = o.see || {}, pair = (/** @type {number[] | undefined} */ v) => v && `${Math.max(0, Math.floor(v[0]))},${Math.ceil(v[1])}`;
   const { head, bytes } = await getBytes('window', {
-    db: shown.db, rev, path, select: select.join(','), width: o.width, height: o.height, chunks: o.chunks, as: 'colours',
+    db: shown.db, rev, path, select: select.join(','), width: o.width, height: o.height, chunks: o.chunks, as: o.as || 'colours',
     transposed: plane.y > plane.x ? '1' : false, decode: plane.raw ? false : 'cf', from: o.from || false, lo: o.limits?.lo, hi: o.limits?.hi, log: o.limits?.log && '1', channels: o.channels || false, caxis: o.channels ? o.caxis : false,
-    numbers: o.colour ? false : '1', guess: o.colour ? '1' : false, of: see.of, ysee: pair(see.ysee), xsee: pair(see.xsee), yticks: o.yticks || false, xticks: o.xticks || false,
+    numbers: o.colour ? false : '1', guess: o.colour ? '1' : false, of: see.of, ysee: pair(see.ysee), xsee: pair(see.xsee), yticks: o.yticks || false, xticks: o.xticks || false, centre: o.centre || false,
   }, signal);
   const about = JSON.parse(head.get('Zarrdb-Window') || '{}');
   const shades = new Uint8Array(bytes);
@@ -66,7 +66,7 @@ export function useWindow(load, key, view, width, height, more) {
     stopped.current.abort();
     if (running.current) running.current.stop.abort();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => { // before the browser draws, which takes longer than an answer
     if (!view || !width || !height) return;
     const want = { load, key, view, area, stop: new AbortController(), o: { width: Math.min(1024, width), height: Math.min(1024, height), yticks: Math.max(2, Math.floor(height / 44)), xticks: Math.max(2, Math.floor(width / 72)), ...more } };
     const before = running.current;
@@ -134,10 +134,11 @@ function theme(el) {
  * @param {{ y: number, x: number, height: number, width: number, fill?: string }[]} [p.boxes] in elements
  * @param {number[][]} [p.coast] lines: across and down, in elements, in turn
  * @param {number} [p.most] of the height
+ * @param {number} [p.opacity] of labels over the picture
  * @param {string} p.name
  * @param {any} [p.canvas] a ref
  */
-export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onPoint, onPick, marks = [], boxes = [], coast = [], most = 0.62, name, canvas }) {
+export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onPoint, onPick, marks = [], boxes = [], coast = [], most = 0.62, opacity = 0.5, name, canvas }) {
   const [box, width] = useWidth();
   const own = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const ref = canvas || own;
@@ -181,7 +182,7 @@ export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onP
 
   const layers = useMemo(() => {
     if (!map) return [];
-    return [...new Set([shown.base, shown.win])].filter((w) => !!w).map((w) => ({ w: /** @type {Win} */ (w), img: paint(/** @type {Win} */ (w), map) }));
+    return [...new Set([shown.base, shown.win])].filter((w) => !!w).map((w) => ({ w: /** @type {Win} */ (w), img: paint(/** @type {Win} */ (w), map), mask: w?.mask && paint(w.mask, map) }));
   }, [shown.base, shown.win, map]);
 
   useLayoutEffect(() => {
@@ -213,7 +214,7 @@ export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onP
       const l = Math.max(pad.left, toX(0)), t = Math.max(pad.top, Math.min(toY(0), toY(rows)));
       g.fillRect(l, t, toX(cols) - l, Math.max(toY(0), toY(rows)) - t);
     }
-    for (const { w, img } of layers) {
+    for (const { w, img, mask } of layers) {
       let from = /** @type {HTMLCanvasElement} */ (img);
       if (xAxis.edges) { // columns of their sizes, then rows
         from = document.createElement('canvas');
@@ -230,6 +231,11 @@ export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onP
         const l = toX(w.x.start), width = toX(x1) - l, at = (/** @type {number} */ k) => Math.round(toY(Math.min(rows, w.y.start + k * w.y.step)) * scale) / scale;
         for (let k = 0; k < w.y.len; k++) g.drawImage(from, 0, k, from.width, 1, l, Math.min(at(k), at(k + 1)), width, Math.abs(at(k + 1) - at(k)));
       }
+      if (!mask || !w.mask) continue;
+      const { y, x } = w.mask;
+      g.globalAlpha = opacity;
+      draw(mask, y.start, y.start + y.step * y.len, x.start, x.start + x.step * x.len);
+      g.globalAlpha = 1;
     }
     for (const [w, style] of /** @type {[number, string][]} */ ([[2.5, '#fff9'], [1, '#000c']])) { // seen on every colour
       g.lineWidth = w;

@@ -20,7 +20,7 @@ function format(state) {
 }
 
 /** Parts of the state that belong to an array. */
-const ofArray = ['y', 'x', 'at', 'map', 'lo', 'hi', 'log', 'ch', 'win', 'pts', 'along', 'raw', 'flip', 'variable'];
+const ofArray = ['y', 'x', 'at', 'map', 'lo', 'hi', 'log', 'ch', 'win', 'pts', 'along', 'vars', 'label', 'opacity', 'raw', 'flip', 'centre', 'variable', 'dim', 'row', 'col'];
 
 /**
  * The address of the state with some changes. A change of the node drops what belongs to the

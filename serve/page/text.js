@@ -56,6 +56,12 @@ export function dtype(t) {
   return t ? t.name || JSON.stringify(t) : '';
 }
 
+/** @param {string | undefined} s a longitude, or else "" */
+export const longitude = (s) => (/^-?\d{1,4}(\.\d{1,9})?$/.test(s || '') ? s || '' : '');
+
+/** Whether elements have a picture. @param {any} info */
+export const isNumeric = (info) => /^(bool|u?int\d|b?float\d|complex|datetime64|timedelta64|[<>|=]?[biufcmM]\d)/.test(dtype(info.data_type));
+
 /** @param {any} t bytes of an element, 0 if they vary */
 export function itemSize(t) {
   const name = dtype(t);

@@ -44,6 +44,7 @@ func (h *handler) routes() {
 	h.handle("GET /-/api/point", h.point)
 	h.handle("GET /-/api/series", h.series)
 	h.handle("GET /-/api/figure", h.figure)
+	h.handle("GET /-/api/thumb", h.thumb)
 	h.handle("GET /-/api/window", h.window)
 	h.handle("GET /-/api/colours", func(w http.ResponseWriter, r *http.Request) error { return writeJSON(w, r, scales()) })
 	h.handle("GET /-/api/start", h.start)
@@ -58,7 +59,7 @@ func (h *handler) routes() {
 }
 
 // readers are the paths of requests that read elements.
-var readers = []string{"/-/api/read", "/-/api/window", "/-/api/series", "/-/api/point", "/-/api/axes", "/-/api/coast", "/-/api/index", "/-/api/labels", "/-/api/figure"}
+var readers = []string{"/-/api/read", "/-/api/window", "/-/api/series", "/-/api/point", "/-/api/axes", "/-/api/coast", "/-/api/index", "/-/api/labels", "/-/api/figure", "/-/api/thumb"}
 
 // routeOf is the kind of a request, for metrics.
 func routeOf(r *http.Request) string {

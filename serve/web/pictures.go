@@ -59,19 +59,44 @@ type axisJSON struct {
 	// Size of an element, and its unit, in an image of a microscope.
 	Size float64 `json:"size,omitempty"`
 	Unit string  `json:"unit,omitempty"`
+	// Round says that longitudes go around the globe. Of a centre, Roll is the first element.
+	Round bool  `json:"round,omitempty"`
+	Roll  int64 `json:"roll,omitempty"`
 }
 
 // axes answers with the axes of an array:
 //
-//	/-/api/axes?db=w&rev=main&path=temp
+//	/-/api/axes?db=w&rev=main&path=temp[&centre=180]
 func (h *handler) axes(w http.ResponseWriter, r *http.Request) error {
 	o, err := h.open(r, "path")
 	if err != nil {
 		return err
 	}
 	defer o.v.Release()
+	roll, err := rollOf(r.Context(), o, o)
+	if err != nil {
+		return err
+	}
+	answer := axesOf(r.Context(), o)
+	if roll.By != 0 {
+		answer.Axes[roll.Dim].Roll = roll.By
+	}
 	describe(w, o.v, o.q.Get("rev"))
-	return writeJSON(w, r, axesOf(r.Context(), o))
+	return writeJSON(w, r, answer)
+}
+
+// rollOf is how the parameter centre, a longitude, moves the elements of an array; of is the finest of
+// its pyramid.
+func rollOf(ctx context.Context, o, of *opened) (picture.Roll, error) {
+	centre, ok, err := limit(o.q, "centre")
+	if err != nil || !ok {
+		return picture.Roll{}, err
+	}
+	r, _ := picture.RollTo(ctx, of.a, of.beside, centre)
+	if n, m := of.a.Shape(), o.a.Shape(); r.By != 0 && n[r.Dim] != m[r.Dim] {
+		r.By = int64(math.Round(float64(r.By)/float64(n[r.Dim])*float64(m[r.Dim]))) % max(m[r.Dim], 1)
+	}
+	return r, nil
 }
 
 func axesOf(ctx context.Context, o *opened) axesJSON {
@@ -82,7 +107,7 @@ func axesOf(ctx context.Context, o *opened) axesJSON {
 	}
 	for d := range o.a.Shape() {
 		x := picture.NewRows(ctx, o.a, d, o.beside)
-		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe, Labelled: x.Labels != nil}
+		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe, Labelled: x.Labels != nil, Round: x.Round()}
 		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
 			a.Labels = append(a.Labels, x.Measure(i))
 		}
@@ -111,7 +136,7 @@ func axesOf(ctx context.Context, o *opened) axesJSON {
 
 // coast answers with the lines of coasts on a plane of an array; see [picture.Coast]:
 //
-//	/-/api/coast?db=w&rev=main&path=temp&y=1&x=2
+//	/-/api/coast?db=w&rev=main&path=temp&y=1&x=2[&centre=180]
 func (h *handler) coast(w http.ResponseWriter, r *http.Request) error {
 	o, err := h.open(r, "path")
 	if err != nil {
@@ -122,13 +147,21 @@ func (h *handler) coast(w http.ResponseWriter, r *http.Request) error {
 		describe(w, o.v, o.q.Get("rev"))
 		return writeJSON(w, r, []int{})
 	}
+	roll, err := rollOf(r.Context(), o, o)
+	if err != nil {
+		return err
+	}
 	var axes []*picture.Axis
 	for _, name := range []string{"y", "x"} {
 		d, err := number(o.q.Get(name), name, int64(len(o.a.Shape()))-1, 0)
 		if err != nil && o.q.Get(name) != "0" {
 			return err
 		}
-		axes = append(axes, picture.NewAxis(r.Context(), o.a, int(d), o.beside))
+		x := picture.NewAxis(r.Context(), o.a, int(d), o.beside)
+		if int(d) == roll.Dim {
+			x = x.Rolled(roll.By)
+		}
+		axes = append(axes, x)
 	}
 	lines := picture.Coast(axes[0], axes[1])
 	if lines == nil {
@@ -332,8 +365,18 @@ type seriesJSON struct {
 	Index  []int64   `json:"index"`
 	// Lines are values at the places: null is missing, and "" lies between two others.
 	Lines  []jsonFloats   `json:"lines"`
-	Texts  [][]string     `json:"texts,omitempty"` // of times, spans and large integers
+	Texts  [][]string     `json:"texts,omitempty"` // of times, spans and large integers, null of other lines
 	XTicks []picture.Tick `json:"xticks"`
+	YTicks []picture.Tick `json:"yticks"`
+	Limits picture.Limits `json:"limits"`
+	// Of lines with two units, Right is the axis of those that are OnRight.
+	Units   string     `json:"units"`
+	Right   *rightJSON `json:"right,omitempty"`
+	OnRight []bool     `json:"onright,omitempty"`
+}
+
+type rightJSON struct {
+	Units  string         `json:"units"`
 	YTicks []picture.Tick `json:"yticks"`
 	Limits picture.Limits `json:"limits"`
 }
@@ -371,10 +414,11 @@ const (
 
 // series answers with lines through selections that have one axis, the same of all:
 //
-//	/-/api/series?db=w&rev=main&path=temp&select=:,3,5&select=:,4,5&width=800[&part=real][&decode=cf][&xticks=8][&yticks=6][&from=v1.0[&difference]][&format=csv]
+//	/-/api/series?db=w&rev=main&path=temp&select=:,3,5&select=:,4,5&width=800[&part=real][&decode=cf][&xticks=8][&yticks=6][&from=v1.0[&difference]][&with=wind][&format=csv]
 //
 // Where elements share a column of the width, the least and the greatest of them are in the line.
 // With from there is a line of that version too, or only the difference. format=csv has every element.
+// Lines of the arrays of with, which have the same axes, follow; of all there are at most two units.
 func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	o, err := h.open(r, "path")
@@ -393,12 +437,29 @@ func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 	if len(selects) > maxSeries {
 		return httpError{http.StatusBadRequest, fmt.Errorf("select: want at most %d", maxSeries)}
 	}
-	var requests []picture.Request
-	for _, text := range selects {
-		if req.Select, err = selectionOf(ctx, text, o.a, o.beside); err != nil {
+	arrays := []*opened{o}
+	for _, path := range o.q["with"] {
+		a, err := h.openIn(r, o.v, path)
+		if err != nil {
 			return err
 		}
-		requests = append(requests, req)
+		if !slices.Equal(a.a.Shape(), o.a.Shape()) || !slices.Equal(a.a.DimensionNames(), o.a.DimensionNames()) || o.q.Has("from") || len(arrays) == maxSeries {
+			return httpError{http.StatusBadRequest, fmt.Errorf("with=%s: want at most %d arrays of the same axes, and one version", serve.Clip(path), maxSeries)}
+		}
+		arrays = append(arrays, a)
+	}
+	if len(selects)*len(arrays) > maxSeries {
+		return httpError{http.StatusBadRequest, fmt.Errorf("series: want at most %d lines", maxSeries)}
+	}
+	var requests []drawn
+	for _, a := range arrays {
+		for _, text := range selects {
+			if req.Select, err = selectionOf(ctx, text, a.a, a.beside); err != nil {
+				return err
+			}
+			req.Decoder = a.dec
+			requests = append(requests, drawn{of: a, Request: req})
+		}
 	}
 	if o.q.Get("format") == "csv" {
 		return h.csv(w, r, o, requests)
@@ -408,15 +469,15 @@ func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer end()
-	var windows []*picture.Window
+	var windows []drawn
 	for _, req := range requests {
 		win := (*picture.Window)(nil)
 		if from := o.q.Get("from"); from != "" && o.q.Has("difference") {
 			req.Width *= 2
-			win, _, err = h.difference(r, o.v, o.path, req)
-		} else if win, err = picture.ReadRow(ctx, o.a, req); err == nil && from != "" {
-			windows = append(windows, win)
-			win, err = h.rowOf(r, o, req)
+			win, _, err = h.difference(r, o.v, o.path, req.Request)
+		} else if win, err = picture.ReadRow(ctx, req.of.a, req.Request); err == nil && from != "" {
+			windows = append(windows, drawn{req.of, req.Request, win})
+			win, err = h.rowOf(r, o, req.Request)
 		}
 		if errors.Is(err, errors.ErrUnsupported) {
 			err = httpError{http.StatusNotAcceptable, err}
@@ -424,16 +485,43 @@ func (h *handler) series(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		windows = append(windows, win)
+		windows = append(windows, drawn{req.of, req.Request, win})
 	}
-	typ, dec := windows[0].Type, o.dec
-	if o.q.Has("difference") {
-		typ, dec = spanOf(typ), nil
-	} else {
+	if !o.q.Has("difference") {
 		shorten(windows)
 	}
+	answer, err := lines(ctx, o, windows)
+	if err != nil {
+		return err
+	}
 	describe(w, o.v, o.q.Get("rev"))
-	return writeJSON(w, r, lines(ctx, o, windows, picture.TextOf(typ, dec)))
+	return writeJSON(w, r, answer)
+}
+
+// drawn is a line of an array, and its values.
+type drawn struct {
+	of *opened
+	picture.Request
+	*picture.Window
+}
+
+// text prints values that are no numbers; it is nil for numbers.
+func (d drawn) text() func(float64) string {
+	if d.of.q.Has("difference") {
+		return picture.TextOf(spanOf(d.Type), nil)
+	}
+	return picture.TextOf(d.Type, d.of.dec)
+}
+
+// units are those of values, a name of times and spans.
+func (d drawn) units() string {
+	switch d.Type.Kind() {
+	case dtype.Datetime:
+		return "times"
+	case dtype.Timedelta:
+		return "spans of time"
+	}
+	return picture.Attribute(d.of.a, "units")
 }
 
 // rowOf reads the row of the version of from, as far as that version has it.
@@ -459,7 +547,7 @@ func (h *handler) rowOf(r *http.Request, o *opened, req picture.Request) (*pictu
 }
 
 // shorten makes values of small floats those with the fewest digits, 271.35 and not 271.3500061035156.
-func shorten(windows []*picture.Window) {
+func shorten(windows []drawn) {
 	for _, win := range windows {
 		if win.Type.Kind() != dtype.Float || win.Type.Bits() > 32 {
 			continue
@@ -473,7 +561,7 @@ func shorten(windows []*picture.Window) {
 }
 
 // lines puts the values of windows at common places.
-func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(float64) string) *seriesJSON {
+func lines(ctx context.Context, o *opened, windows []drawn) (*seriesJSON, error) {
 	dim := windows[0].X.Dim
 	x := picture.NewAxis(ctx, o.a, dim, o.beside)
 	s := &seriesJSON{Title: x.Title(), Run: 1, Every: 1, X: []float64{}, Labels: []string{}, Index: []int64{}, Lines: []jsonFloats{}}
@@ -495,9 +583,21 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 		at[i] = k
 		s.X, s.Labels = append(s.X, place(i)), append(s.Labels, x.Label(i))
 	}
-	limits := picture.Limits{Lo: math.Inf(1), Hi: math.Inf(-1)}
-	integers := slices.ContainsFunc(windows, func(win *picture.Window) bool { _, ok := win.IntegerAt(0); return ok })
+	var units []string
+	none := picture.Limits{Lo: math.Inf(1), Hi: math.Inf(-1)}
+	both, kinds := [2]picture.Limits{none, none}, [2]drawn{}
+	integers := slices.ContainsFunc(windows, func(win drawn) bool { _, ok := win.IntegerAt(0); return ok })
 	for _, win := range windows {
+		axis := slices.Index(units, win.units())
+		if axis < 0 {
+			axis = len(units)
+			if units = append(units, win.units()); axis > 1 {
+				return nil, httpError{http.StatusBadRequest, fmt.Errorf("lines have the units %s: a chart has at most two axes for values", serve.Clip(strings.Join(units, ", ")))}
+			}
+			kinds[axis] = win
+		}
+		s.OnRight = append(s.OnRight, axis == 1)
+		limits, text := &both[axis], win.text()
 		line := make(jsonFloats, len(s.Index))
 		for k := range line {
 			line[k] = between
@@ -530,12 +630,13 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 				texts[at[win.X.Index(k)]] = t
 			}
 			s.Texts = append(s.Texts, texts)
+		default:
+			s.Texts = append(s.Texts, nil)
 		}
 	}
-	if limits.Lo > limits.Hi {
-		limits = picture.Limits{Lo: 0, Hi: 1}
+	if !slices.ContainsFunc(s.Texts, func(texts []string) bool { return texts != nil }) {
+		s.Texts = nil
 	}
-	s.Limits = limits
 	wanted := func(name string) int {
 		n, _ := strconv.Atoi(o.q.Get(name))
 		return min(max(n, 2), 100)
@@ -548,8 +649,22 @@ func lines(ctx context.Context, o *opened, windows []*picture.Window, text func(
 		}
 		slices.SortFunc(s.XTicks, func(a, b picture.Tick) int { return cmp.Compare(a.At, b.At) })
 	}
-	s.YTicks = limits.Ticks(wanted("yticks"), windows[0].Type, text)
-	return s
+	for i, name := range units {
+		l := both[i]
+		if l.Lo > l.Hi {
+			l = picture.Limits{Lo: 0, Hi: 1}
+		}
+		ticks := l.Ticks(wanted("yticks"), kinds[i].Type, kinds[i].text())
+		if i == 0 {
+			s.Units, s.YTicks, s.Limits = name, ticks, l
+		} else {
+			s.Right = &rightJSON{name, ticks, l}
+		}
+	}
+	if s.Right == nil {
+		s.OnRight = nil
+	}
+	return s, nil
 }
 
 // ascending returns the places of elements of an axis, in the units of its labels if these only ascend or
@@ -591,12 +706,12 @@ func placeOf(at float64, place func(int64) float64, lo, hi int64) float64 {
 }
 
 // csv answers with every element of rows, a column for each, behind labels.
-func (h *handler) csv(w http.ResponseWriter, r *http.Request, o *opened, requests []picture.Request) error {
+func (h *handler) csv(w http.ResponseWriter, r *http.Request, o *opened, requests []drawn) error {
 	ctx := r.Context()
 	var rows []*picture.Row
 	for _, req := range requests {
-		req.Chunks = -1
-		row, err := picture.NewRow(o.a, req)
+		req.Request.Chunks = -1
+		row, err := picture.NewRow(req.of.a, req.Request)
 		if err == nil && len(rows) > 0 && (row.Dim() != rows[0].Dim() || row.Len() != rows[0].Len()) {
 			err = httpError{http.StatusBadRequest, errors.New("select: want the same axis in all")}
 		}
@@ -698,7 +813,9 @@ func (h *handler) writeRows(ctx context.Context, w io.Writer, rows []*picture.Ro
 
 // figure answers with a picture of a selection as "zarrdb plot" draws it:
 //
-//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&log][&coast][&part=real][&numbers]
+//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&log][&coast][&part=real][&numbers][&centre=180][&animate=0]
+//
+// With animate, a number of an axis, it is a GIF of all its elements that are selected; see [picture.Plot.Animate].
 func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	o, err := h.open(r, "path")
 	if err != nil {
@@ -730,6 +847,12 @@ func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	if p.Select, err = selectionOf(r.Context(), o.q.Get("select"), o.a, o.beside); err != nil {
 		return err
 	}
+	if p.Roll, err = rollOf(r.Context(), o, o); err != nil {
+		return err
+	}
+	if o.q.Has("animate") {
+		return h.film(w, r, o, p)
+	}
 	end, err := h.slot(r, windowSize(o.a, p.Request))
 	if err != nil {
 		return err
@@ -749,4 +872,37 @@ func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	}
 	describe(w, o.v, o.q.Get("rev"))
 	return sendParts(w, r, "image/png", b.Bytes())
+}
+
+// film answers with an animation. It waits for its turn to make each frame.
+func (h *handler) film(w http.ResponseWriter, r *http.Request, o *opened, p picture.Plot) error {
+	dim, err := strconv.Atoi(o.q.Get("animate"))
+	if err != nil || dim < 0 || dim >= len(o.a.Shape()) {
+		return httpError{http.StatusBadRequest, fmt.Errorf("animate=%s: want the number of an axis", serve.Clip(o.q.Get("animate")))}
+	}
+	size := windowSize(o.a, p.Request)
+	if !h.memory.reserve(size) {
+		return errMemory
+	}
+	defer h.memory.left.Add(size)
+	describe(w, o.v, o.q.Get("rev"))
+	w.Header().Set("Content-Type", "image/gif")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	out := bufio.NewWriterSize(w, tableBegin)
+	err = p.Animate(r.Context(), out, dim, p.Width, func(draw func() error) error {
+		if err := h.turn(r.Context()); err != nil {
+			return err
+		}
+		defer func() { <-h.windows }()
+		return draw()
+	})
+	if err == nil {
+		err = out.Flush()
+	}
+	if sent, ok := w.(*pace.Writer); err != nil && ok && sent.Status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	return err
 }

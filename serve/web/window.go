@@ -103,7 +103,7 @@ type barTickJSON struct {
 // rows, NaN for missing values. The header Zarrdb-Window describes it as a windowJSON.
 //
 //	/-/api/window?db=w&rev=main&path=temp&select=3,:,0:100&width=1024&height=1024&chunks=64[&transposed][&decode=cf][&up][&from=v1.0]
-//	             [&as=colours&lo=0&hi=1&log&of=temp&yticks=9&xticks=9&ysee=0,90&xsee=0,360&numbers]
+//	             [&as=colours&lo=0&hi=1&log&of=temp&yticks=9&xticks=9&ysee=0,90&xsee=0,360&numbers][&centre=180]
 //
 // With as=colours an element is a byte, 0 where a value is missing and else 1 to 255 from the limit
 // lo to hi, or the range of the array of, the finest of a pyramid; see [picture.Range]. Elements that
@@ -111,8 +111,12 @@ type barTickJSON struct {
 // classes. With log equal ratios are at equal distances. ysee and xsee are the parts of the axes
 // that ticks are for.
 //
+// With as=labels elements are identifiers, and sent as colours: those of the group's image-label.
+//
 // With channels=0:00ff00:100:4000,1:ff0000:: the indices of an axis, caxis=1, are channels of colours
 // between two values, without these of most of their values; they are added.
+//
+// With centre, a longitude, select is about an axis that has it in the middle.
 //
 // The parameters are as in [picture.Request]; up asks whether rows go up. With from, a
 // revision, the values are the difference of rev minus from; see [picture.Pair]. It is read
@@ -133,6 +137,13 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	if req.Select, err = selectionOf(r.Context(), q.Get("select"), o.a, o.beside); err != nil {
 		return err
 	}
+	of, err := h.finest(r, o)
+	if err == nil {
+		req.Roll, err = rollOf(r.Context(), o, of)
+	}
+	if err != nil {
+		return err
+	}
 	size := windowSize(o.a, req)
 	if q.Get("from") != "" || q.Get("channels") != "" {
 		size += 2 * picture.PieceElements * windowBytes
@@ -148,7 +159,7 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 	case q.Get("from") != "":
 		win, more, err = h.difference(r, o.v, o.path, req)
 	case q.Get("channels") != "":
-		win, err = h.composed(r, o, req)
+		win, err = h.composed(r, o, of, req)
 	default:
 		win, err = picture.Read(r.Context(), o.a, req)
 	}
@@ -161,9 +172,13 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 		about.Up = &up
 	}
 	var body []byte
-	if q.Get("as") == "colours" {
-		body, err = h.coloured(r, o, req, win, &about)
-	} else {
+	switch q.Get("as") {
+	case "labels":
+		about.coloursJSON = &coloursJSON{Pixels: true}
+		body, err = labelled(r.Context(), o, win)
+	case "colours":
+		body, err = h.coloured(r, o, of, req, win, &about)
+	default:
 		body = numbered(win, &about)
 	}
 	if err != nil {
@@ -179,12 +194,8 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 }
 
 // composed reads channels, and adds their colours.
-func (h *handler) composed(r *http.Request, o *opened, req picture.Request) (win *picture.Window, err error) {
+func (h *handler) composed(r *http.Request, o, of *opened, req picture.Request) (win *picture.Window, err error) {
 	ctx := r.Context()
-	of, err := h.finest(r, o)
-	if err != nil {
-		return nil, err
-	}
 	parts := strings.Split(o.q.Get("select"), ",")
 	n := len(o.a.Shape())
 	axis, err := strconv.Atoi(o.q.Get("caxis"))
@@ -296,16 +307,22 @@ func (h *handler) finest(r *http.Request, o *opened) (of *opened, err error) {
 }
 
 // coloured are the colours of a window.
-func (h *handler) coloured(r *http.Request, o *opened, req picture.Request, win *picture.Window, about *windowJSON) ([]byte, error) {
+func (h *handler) coloured(r *http.Request, o, of *opened, req picture.Request, win *picture.Window, about *windowJSON) ([]byte, error) {
 	ctx, c := r.Context(), &coloursJSON{Pixels: win.Pixels != nil}
 	about.coloursJSON = c
-	of, err := h.finest(r, o)
-	if err != nil {
-		return nil, err
+	var err error
+	roll := req.Roll
+	if roll.By != 0 { // of a coarser level it may be another one
+		if roll, err = rollOf(ctx, of, of); err != nil {
+			return nil, err
+		}
 	}
 	var axes []*picture.Axis
 	for d, i := range win.At {
 		axes = append(axes, picture.NewAxis(ctx, of.a, d, of.beside))
+		if d == roll.Dim && (d == win.Y.Dim || d == win.X.Dim) {
+			axes[d] = axes[d].Rolled(roll.By)
+		}
 		c.At = append(c.At, axes[d].Label(i))
 	}
 	ticks := func(l picture.Line, name string) []picture.Tick {

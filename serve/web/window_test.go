@@ -292,6 +292,11 @@ func TestPictures(t *testing.T) {
 		}{
 			{"depth", `{"positive":"down","units":"m"}`, []string{"depth"}, []float64{0, 10, 1000}, zarr.Spec{Shape: []int64{3}, Type: dtype.NewFloat(64)}},
 			{"in/sea", `{"units":"K","long_name":"\u6d77"}`, []string{"depth", "x"}, []float64{1e-50, 2e-50, math.NaN(), 4e-50, 5e-50, 6e-50}, zarr.Spec{Shape: []int64{3, 2}, Type: dtype.NewFloat(64)}},
+			{"in/salt", `{"units":"g/kg"}`, []string{"depth", "x"}, []float64{35, 35, 36, 36, 37, 37}, zarr.Spec{Shape: []int64{3, 2}, Type: dtype.NewFloat(64)}},
+			{"in/warm", `{"units":"K"}`, []string{"depth", "x"}, []float64{1, 2, 3, 4, 5, 6}, zarr.Spec{Shape: []int64{3, 2}, Type: dtype.NewFloat(64)}},
+			{"in/third", `{"units":"Pa"}`, []string{"depth", "x"}, []float64{1, 2, 3, 4, 5, 6}, zarr.Spec{Shape: []int64{3, 2}, Type: dtype.NewFloat(64)}},
+			{"in/lon", `{"units":"degrees_east"}`, []string{"lon"}, []float64{0, 90, 180, 270}, zarr.Spec{Shape: []int64{4}, Type: dtype.NewFloat(64)}},
+			{"in/map", `{}`, []string{"y", "lon"}, []uint8{0, 85, 170, 255}, zarr.Spec{Shape: []int64{1, 4}, Type: dtype.NewUint(8)}},
 			{"rgb", `{}`, []string{"y", "x", "c"}, []uint8{1, 2, 3, 4, 5, 6}, zarr.Spec{Shape: []int64{1, 2, 3}, Type: dtype.NewUint(8)}},
 			{"not", `{}`, []string{"a", "b", "d"}, []uint8{1, 2, 3, 4, 5, 6}, zarr.Spec{Shape: []int64{1, 2, 3}, Type: dtype.NewUint(8)}},
 			{"kinds", flags(t, 250), []string{"a", "b"}, []uint8{0, 1, 249, 250, 255, 1}, zarr.Spec{Shape: []int64{2, 3}, Type: dtype.NewUint(8)}},
@@ -351,6 +356,12 @@ func TestPictures(t *testing.T) {
 		"series?path=long&select=31000:31100":                                                     {`"run":1,`, `"labels":["31000",`},
 		"series?path=in/sea&select=:,0&select=:,1":                                                {`"x":[0,10,1000]`, `[1e-50,null,5e-50]`, `[2e-50,4e-50,6e-50]`},
 		"series?path=in/sea&select=:,0&format=csv":                                                {"depth,value\n0,1e-50\n10,\n1000,5e-50\n"},
+		"series?path=in/sea&select=:,0&with=in/salt&with=in/warm":                                 {`"units":"K","right":{"units":"g/kg",`, `"onright":[false,true,false]`, `[[1e-50,null,5e-50],[35,36,37],[1,3,5]]`, `"limits":{"lo":1e-50,"hi":5}`},
+		"series?path=in/sea&select=:,0&with=in/warm":                                              {`"units":"K"}`},
+		"series?path=in/sea&select=:,0&with=in/salt&format=csv&name=a&name=b":                     {"depth,a,b\n0,1e-50,35\n"},
+		"axes?path=in/map&centre=0":                                                               {`"round":true,"roll":2`},
+		"window?path=in/map&as=colours&lo=0&hi=255&centre=0&select=:,1:&numbers":                  {"\xff\x01\x56"},
+		"figure?path=channels&animate=0&width=60":                                                 {"GIF89a"},
 		"find?word=SEA":                               {`"count": 1`, `"path": "in/sea"`},
 		"figure?path=in/sea&width=100&decode=cf":      {"PNG"},
 		"target?":                                     {`""`},
@@ -375,6 +386,10 @@ func TestPictures(t *testing.T) {
 	for query, status := range map[string]int{
 		"series?path=nowhere": http.StatusNotFound, "series?path=long&width=x": http.StatusBadRequest, "point?path=long": http.StatusBadRequest, "figure?path=t&map=x": http.StatusBadRequest,
 		"window?path=channels&caxis=0&select=:,:,:&channels=0:ff0000::,0 1:00ff00::": http.StatusBadRequest, "window?path=channels&caxis=0&select=:,:,:&channels=2:ff0000::": http.StatusBadRequest,
+		"thumb?path=huge": http.StatusOK, "thumb?path=in": http.StatusNotFound, "thumb?path=none": http.StatusNotFound, "thumb?path=huge&width=999": http.StatusBadRequest,
+		"window?path=huge/0&as=labels":                  http.StatusOK,
+		"series?path=in/sea&with=in/salt&with=in/third": http.StatusBadRequest, "series?path=in/sea&with=long": http.StatusBadRequest, "window?path=in/map&centre=x": http.StatusBadRequest,
+		"figure?path=t&animate=0&select=1": http.StatusBadRequest, "figure?path=t&animate=9": http.StatusBadRequest,
 		"labels?path=in/sea&axis=0&first=2&count=2": http.StatusBadRequest, "figure?path=t&select=0,0": http.StatusNotAcceptable, "axes?path=": http.StatusBadRequest,
 	} {
 		name, q, _ := strings.Cut(query, "?")

@@ -178,6 +178,19 @@ func TestChoices(t *testing.T) {
 	p.drawn()
 	p.wait(`((d) => { let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] < 100 && d[i + 1] < 100) n++; return n > 1000; })((() => { const c = document.querySelector('.plane canvas'); return c.getContext('2d').getImageData(70, 12, c.width - 90, c.height - 60).data; })())`)
 
+	// A centre moves pixels, coasts and the pointer with them: the warm patch lies at 40 to 120 degrees.
+	p.view("db=weather.zdb&path=t2m&at=12,0,0&map=grey&lo=300&hi=301&centre=0&coast=1")
+	p.drawn()
+	p.wait("document.querySelector('.readout')")
+	p.point(0.75, 0.22, false)
+	p.wait("/^310 K/.test(document.querySelector('.readout').innerText) && /lon (88|90|92)°/.test(document.querySelector('.readout').innerText) && /element 12, 7\\d, 4\\d/.test(document.querySelector('.readout').innerText)")
+	p.wait(pixel + "(0.75, 0.22) === '255,255,255' && " + pixel + "(0.25, 0.22) === '0,0,0'")
+	p.point(0.75, 0.22, true)
+	p.wait("/pts=12,7\\d,4\\d/.test(location.hash)")
+	p.view("db=weather.zdb&path=t2m&at=12,0,0&centre=0&win=60:62,110:113")
+	p.drawn()
+	p.wait("document.querySelector('.commands textarea').value.includes('-s 12,60:62,20:23 ')")
+
 	// The wheel zooms under the pointer, and scrolls the page where all is in sight.
 	p.view("db=weather.zdb&path=t2m&at=12,0,0")
 	p.drawn()
@@ -188,6 +201,133 @@ func TestChoices(t *testing.T) {
 	p.wait("!/win=/.test(location.hash)")
 	wheel(-300)
 	p.wait("/win=(5[78]\\.?\\d*):91,0:66/.test(location.hash)") // the top left corner stays: latitudes go up
+}
+
+// Arrays of a group that share an axis are a table with exact values and dates, of which few rows are read.
+func TestTable(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	create := func(path, shape, dtype, fill, attrs string) {
+		t.Helper()
+		run(t, dir, "create", "x.zdb:s/"+path, "--shape", shape, "--dtype", dtype, "--fill", fill, "--dims", "time", "--attrs", attrs)
+	}
+	create("time", "250", "int64", "0", `{"units":"days since 2024-01-01"}`)
+	days := make([]int64, 250)
+	for i := range days {
+		days[i] = int64(i)
+	}
+	writeNpy(t, filepath.Join(dir, "t.npy"), []int{250}, days)
+	run(t, dir, "write", "x.zdb:s/time", "-i", "t.npy")
+	create("id", "250", "uint64", "9223372036854775809", "{}")
+	create("depth", "250", "float32", "NaN", `{"units":"m"}`)
+	create("name", "250", "string", `"Tees, =North"`, "{}")
+	create("other", "3", "int8", "0", "{}")
+	run(t, dir, "write", "x.zdb:s/depth", "-s", "1:", "--value", "0.1")
+	p := open(t, serve(t, dir, "ui", "x.zdb")+"&path=s", 1280, 800)
+	p.do(chromedp.Click("#tab-table"))
+	row := func(i int) string {
+		return fmt.Sprintf("[...document.querySelectorAll('.values tbody tr')[%d]?.children ?? []].map((c) => c.innerText).join('|')", i)
+	}
+	p.wait(row(0) + " === '0|2024-01-01|missing|9223372036854775809|Tees, =North'")
+	p.wait("document.querySelectorAll('.values tbody tr').length === 100 && " + row(1) + ".startsWith('1|2024-01-02|0.1|')")
+	p.do(chromedp.Click(`//button[text()="Last"]`))
+	p.wait(row(0) + ".startsWith('150|2024-05-30|') && location.hash.includes('row=150')")
+	p.view("db=x.zdb&path=s&view=table&row=249")
+	p.wait(row(0) + ".startsWith('249|2024-09-06|')")
+	downloads := t.TempDir()
+	p.do(browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(downloads))
+	p.do(chromedp.Click(`//button[text()="Save CSV"]`), chromedp.Click(`//tfoot//a[text()="parquet"]`))
+	lines := strings.Split(string(download(t, filepath.Join(downloads, "s.csv"))), "\n")
+	if len(lines) != 252 || lines[0] != `"time","depth","id","name"` || lines[250] != `2024-09-06T00:00:00,0.1,9223372036854775809,"Tees, =North"` {
+		t.Errorf("%d lines: %q", len(lines), lines[:2])
+	}
+	if got := download(t, filepath.Join(downloads, "time.parquet")); !strings.HasPrefix(string(got), "PAR1") {
+		t.Errorf("%q", got)
+	}
+}
+
+// Variables of the same axes share a chart, with a second axis where their units differ, and a step of
+// time is saved as an animation.
+func TestTogether(t *testing.T) {
+	dir := weather(t)
+	for name, units := range map[string]string{"dew": "K", "rain": "mm"} {
+		run(t, dir, "create", "weather.zdb:"+name, "--shape", "40,91,180", "--chunks", "10,46,60", "--dtype", "float32", "--dims", "time,lat,lon", "--fill", "7.5", "--attrs", `{"units":"`+units+`"}`)
+	}
+	p := open(t, serve(t, dir, "ui", "weather.zdb")+"&path=t2m&at=12,0,0&pts=12,70,40", 1280, 900)
+	p.drawn()
+	add := func(name string) {
+		eval[any](p, `(() => { const s = [...document.querySelectorAll('.series select')].find((s) => s.options[0].text === 'add…'); s.value = '`+name+`'; s.dispatchEvent(new Event('change', {bubbles: true})); })()`)
+	}
+	p.wait("[...document.querySelectorAll('.series option')].some((o) => o.text === 'rain, mm')")
+	add("dew")
+	p.shows("One axis: all lines are in K.")
+	add("rain")
+	p.shows("Two axes: K on the left, mm on the right.")
+	p.wait("location.hash.includes('vars=dew,rain') && document.querySelectorAll('.u-legend .u-series').length === 4 && document.querySelectorAll('.u-axis').length === 3")
+	eval[any](p, `(() => { const o = document.querySelector('.u-over'), r = o.getBoundingClientRect(); o.scrollIntoView(); const q = o.getBoundingClientRect(); o.dispatchEvent(new MouseEvent('mousemove', {clientX: q.x + q.width / 2, clientY: q.y + 30, bubbles: true})); })()`)
+	p.wait("[...document.querySelectorAll('.u-legend .u-value')].filter((v) => v.innerText === '7.5').length === 2")
+	downloads := t.TempDir()
+	p.do(browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(downloads))
+	p.do(chromedp.Click(`//button[text()="gif"]`))
+	if got := download(t, filepath.Join(downloads, "t2m_time.gif")); !strings.HasPrefix(string(got), "GIF89a") {
+		t.Errorf("%.10q", got)
+	}
+}
+
+// Labels are drawn over an image in the colours of their metadata, and the pointer has all digits of
+// identifiers. A plate is a grid of its wells, of which some are missing; a click leads to a field.
+func TestMicroscopy(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, "init", "x.zdb")
+	image := func(path, attrs string, levels ...string) {
+		t.Helper()
+		var datasets []string
+		for i, shape := range levels {
+			dtype := "uint8"
+			if strings.Contains(path, "labels") {
+				dtype = "uint64"
+			}
+			run(t, dir, "create", fmt.Sprintf("x.zdb:%s/%d", path, i), "--shape", shape, "--dtype", dtype, "--fill", "0")
+			scale := strings.Repeat(",1", strings.Count(shape, ","))
+			datasets = append(datasets, fmt.Sprintf(`{"path":"%d","coordinateTransformations":[{"type":"scale","scale":[1%s]}]}`, i, scale))
+		}
+		axes := `{"name":"y","type":"space"},{"name":"x","type":"space"}`
+		if strings.Count(levels[0], ",") == 2 {
+			axes = `{"name":"c","type":"channel"},` + axes
+		}
+		run(t, dir, "attrs", "x.zdb:"+path, "--set", `ome={"version":"0.5","multiscales":[{"axes":[`+axes+`],"datasets":[`+strings.Join(datasets, ",")+`]}]`+attrs+`}`)
+	}
+	image("img", `,"omero":{"channels":[{"label":"A","color":"ff0000","window":{"start":0,"end":100}}]}`, "1,40,40")
+	run(t, dir, "write", "x.zdb:img/0", "--all", "--value", "100")
+	image("img/labels/cells", `,"image-label":{"colors":[{"label-value":9223372036854775809,"rgba":[0,0,255,255]}]}`, "20,20", "10,10")
+	run(t, dir, "write", "x.zdb:img/labels/cells/0", "-s", "0:10,0:10", "--value", "9223372036854775809")
+	run(t, dir, "write", "x.zdb:img/labels/cells/0", "-s", "10:,10:", "--value", "7")
+	run(t, dir, "attrs", "x.zdb:img/labels", "--set", `ome={"version":"0.5","labels":["cells"]}`)
+	for well, value := range map[string]string{"A/1": "200", "B/2": "50"} {
+		image("plate/"+well+"/0", "", "64,64", "16,16")
+		run(t, dir, "write", "x.zdb:plate/"+well+"/0/1", "-s", "0:8", "--value", value)
+		run(t, dir, "attrs", "x.zdb:plate/"+well, "--set", `ome={"version":"0.5","well":{"images":[{"path":"0"}]}}`)
+	}
+	run(t, dir, "attrs", "x.zdb:plate", "--set", `ome={"version":"0.5","plate":{"name":"P","rows":[{"name":"A"},{"name":"B"}],"columns":[{"name":"1"},{"name":"2"}],"wells":[{"path":"A/1","rowIndex":0,"columnIndex":0},{"path":"A/2","rowIndex":0,"columnIndex":1},{"path":"B/2","rowIndex":1,"columnIndex":1}]}}`)
+	p := open(t, serve(t, dir, "ui", "x.zdb")+"&path=img&label=cells", 1280, 800)
+	p.drawn()
+	pixel := `((fx, fy) => { const c = document.querySelector('.plane canvas'), k = c.width / c.clientWidth; return [...c.getContext('2d').getImageData(k * (62 + fx * (c.clientWidth - 72)), k * (8 + fy * (c.clientHeight - 42)), 1, 1).data].slice(0, 3).join(); })`
+	p.wait("/^12[78],0,12[78]$/.test(" + pixel + "(0.2, 0.3)) && " + pixel + "(0.7, 0.3) === '255,0,0' && " + pixel + "(0.7, 0.6) !== '255,0,0'")
+	p.point(0.2, 0.3, false)
+	p.shows("cells 9223372036854775809")
+	p.point(0.7, 0.3, false)
+	p.shows("cells none")
+	p.view("db=x.zdb&path=img&label=cells&opacity=1")
+	p.wait(pixel + "(0.2, 0.3) === '0,0,255'")
+	p.view("db=x.zdb&path=img")
+	p.wait(pixel + "(0.2, 0.3) === '255,0,0'")
+
+	p.view("db=x.zdb&path=plate")
+	p.wait("[...document.querySelectorAll('.plate tbody td')].map((c) => c.innerText.trim()).join() === ',missing,–,'")
+	p.wait("[...document.querySelectorAll('.plate img')].length === 2 && [...document.querySelectorAll('.plate img')].every((i) => i.naturalWidth === 16)")
+	p.do(chromedp.Click(`.plate a`))
+	p.drawn()
+	p.wait("location.hash.includes('path=plate/A/1') && document.querySelector('main h1').innerText.includes('plate/A/1/0')")
 }
 
 // download waits for a file.
@@ -746,6 +886,10 @@ func TestScreenshots(t *testing.T) {
 		p.drawn()
 		p.wait("document.querySelectorAll('.u-over').length")
 		shot("picture")
+		p.view("db=weather.zdb&path=t2m&at=12,0,0&centre=0&coast=1&map=viridis")
+		p.drawn()
+		p.wait("[...document.querySelectorAll('.controls input')].some((i) => i.value === '0')")
+		shot("map")
 		p.view("db=weather.zdb&path=t2m&view=info")
 		p.shows("grid of")
 		shot("metadata")
