@@ -4,9 +4,10 @@ FUZZTIME ?= 5s
 # How long the tests of a package may take. The usual ten minutes are no limit for
 # a test that hangs, but for a machine that is slow or busy.
 TIMEOUT  ?= -timeout 40m
+LIBRARY  = python/zarrdb/libzarrdb.shared
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: lines modules build test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update man screenshots python-test python-lint python-suites wheels wheels-smoke clean
+.PHONY: lines modules build library test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update man screenshots python-test python-fork python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -16,6 +17,13 @@ modules:          ## fetch what the other targets need from elsewhere
 build:            ## build the program into ./zarrdb
 	@echo "compiling ./zarrdb: some minutes the first time, when every package is new to the build cache"
 	CGO_ENABLED=0 $(GO) build -trimpath -o zarrdb ./cmd/zarrdb
+
+# Go must not send signals to its own threads to interrupt them: a thread that gets one may take a signal that was
+# meant for the main thread of Python, for example that of Ctrl-C.
+library:          ## the library of the Python package, in its folder; needs a C compiler
+	@cc=$$($(GO) env CC); command -v $${cc%% *} >/dev/null || { echo "make library: the Python package needs a C compiler, and $$cc was not found: install it (Debian: apt install gcc libc6-dev; macOS: xcode-select --install), or name another one in CC" >&2; exit 1; }
+	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='-s -X=runtime.godebugDefault=asyncpreemptoff=1' -o $(LIBRARY) ./python/lib
+	@rm -f $(basename $(LIBRARY)).h
 
 test:             ## run the tests, those that take long first
 	$(GO) test $(TIMEOUT) ./internal/cli ./txn ./engine ./serve/local $$($(GO) list ./... | grep -v -E '/(internal/cli|txn|engine|serve/local)$$')
@@ -102,6 +110,9 @@ bench-quick:      ## the rows that matter in five minutes, to bench/out
 
 python-test: build ## tests of the Python package, in an environment of their own; ARGS are pytest's, EXAMPLES of random histories (10), EACH=1 for 100 spawned processes
 	./scripts/python.sh $(ARGS)
+
+python-fork: build ## the library of the Python package beside fork, threads and signals; ROUNDS of each (3)
+	./scripts/python.sh tests/test_forks.py -s
 
 python-lint:      ## types (mypy --strict, pyright) and style (ruff) of the Python package
 	./scripts/python.sh --lint

@@ -3,9 +3,10 @@
     go.mod, cmd, engine, …  ──▶  sdist: go/go.mod, go/cmd, …  ──▶  wheel: zarrdb built with Go
     $ZARRDB_WHEEL_BINARY    ─────────────────────────────────────▶ wheel with that program
 
-A wheel that is made in the repository or from a source distribution has a program that
-Go compiles for this machine. $ZARRDB_WHEEL_BINARY names another one, and
-$ZARRDB_WHEEL_PLATFORM its platform; if it is empty, the wheel has none and is for any platform.
+A wheel that is made in the repository or from a source distribution has a program and a library (python/lib) that
+Go compiles for this machine; the library needs a C compiler. $ZARRDB_WHEEL_BINARY names another program,
+$ZARRDB_WHEEL_LIBRARY another library, and $ZARRDB_WHEEL_PLATFORM their platform; if the first two are empty, the wheel has neither and is for any
+platform. An editable installation has the library in its folder.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+LIBRARY = "libzarrdb.shared"  # with the name of an extension module, Python would try to import it
+LDFLAGS = "-s -X=runtime.godebugDefault=asyncpreemptoff=1"  # see the Makefile
 MODULE = "module github.com/zarrdb/zarrdb\n"
 # Folders of the repository that the program is not built from.
 OTHER = {"bench", "docs", "examples", "interop", "python", "scripts", "testdata"}
@@ -34,6 +37,8 @@ class ProgramHook(BuildHookInterface):  # type: ignore[type-arg]
             self._add_source(build_data)
         elif version == "standard":
             self._add_program(build_data)
+        elif "ZARRDB_LIBRARY" not in os.environ:
+            self._compile_library(Path(self.root, "zarrdb", LIBRARY))
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if self._made is not None:
@@ -58,12 +63,18 @@ class ProgramHook(BuildHookInterface):  # type: ignore[type-arg]
     def _add_program(self, build_data: dict[str, Any]) -> None:
         program = os.environ.get("ZARRDB_WHEEL_BINARY")
         platform = os.environ.get("ZARRDB_WHEEL_PLATFORM") or sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        library = os.environ.get("ZARRDB_WHEEL_LIBRARY")
         if program is None:
             program = self._compile()
+            library = library or self._compile_library(Path(str(self._made), LIBRARY))
+        elif bool(program) != bool(library):
+            raise RuntimeError("a wheel has the program and the library, or neither: ZARRDB_WHEEL_BINARY and ZARRDB_WHEEL_LIBRARY name both")
         if program:
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform}"
             build_data["shared_scripts"] = {program: "zarrdb"}
+        if library:
+            build_data["force_include"][library] = f"zarrdb/{LIBRARY}"
 
     def _compile(self) -> str:
         source, go = self._source(), shutil.which("go")
@@ -82,12 +93,35 @@ class ProgramHook(BuildHookInterface):  # type: ignore[type-arg]
         )  # fmt: skip
         return program
 
+    def _compile_library(self, library: Path) -> str:
+        if "musl" in str(sysconfig.get_config_var("SOABI")):
+            raise RuntimeError("the library of the package does not work with musl, such as on Alpine; the program zarrdb does: zarrdb serve serves databases by HTTP and S3")
+        source, go = self._source(), shutil.which("go")
+        cc = subprocess.run([go, "env", "CC"], capture_output=True, text=True, check=True).stdout.split() if go else []
+        compiler = shutil.which(cc[0]) if cc else None
+        if source is None or go is None or compiler is None:
+            missing = f"a C compiler ({' '.join(cc)})" if source is not None and go is not None else "Go" if source is not None else "the source of zarrdb"
+            raise RuntimeError(
+                f"the library of the package is built with Go and a C compiler, and {missing} was not found: install it (Debian: apt install gcc libc6-dev; "
+                "macOS: xcode-select --install), or put the path of a library into ZARRDB_WHEEL_LIBRARY, for an editable installation into ZARRDB_LIBRARY"
+            )
+        subprocess.run(
+            [go, "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", f"-ldflags={LDFLAGS}", "-o", str(library), "./python/lib"],
+            cwd=source, env={**os.environ, "CGO_ENABLED": "1", "GOWORK": "off"}, check=True,
+        )  # fmt: skip
+        library.with_suffix(".h").unlink(missing_ok=True)
+        return str(library)
+
 
 def files(source: Path) -> Iterator[str]:
-    """What the program is built from, as paths in the repository."""
+    """What the program and the library are built from, as paths in the repository."""
     for folder, folders, names in os.walk(source):
         inside = Path(folder).relative_to(source)
-        folders[:] = sorted(f for f in folders if f not in OTHER and not f.startswith((".", "_")) and not f.endswith(".zdb"))
+        if inside == Path("python"):
+            folders[:] = ["lib"]
+            continue
+        kept = OTHER - {"python"} if not inside.parts else OTHER
+        folders[:] = sorted(f for f in folders if f not in kept and not f.startswith((".", "_")) and not f.endswith(".zdb"))
         for name in sorted(names):
             is_module = not inside.parts and name in ("go.mod", "go.sum", "LICENSE")
             is_code = name.endswith((".go", ".s", ".h", ".zip")) and not name.endswith("_test.go") and (inside.parts or name.endswith(".go"))

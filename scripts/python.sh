@@ -2,7 +2,7 @@
 # Tests of the Python package with ./zarrdb. Makes environments at PYTHON_ENV
 # (default a folder for temporary files), which the next run with the same Python uses again: one with
 # zarr-python 3, and where no arguments are given one with zarr-python 2. Needs Python
-# 3.11 or later with venv.
+# 3.11 or later with venv, and a C compiler for the library of the package; ZARRDB_LIBRARY names one that is made.
 #   scripts/python.sh [ARGUMENT OF pytest]…
 #   scripts/python.sh --fast      the part for continuous integration: some minutes
 #   scripts/python.sh --suites    tests of zarr-python and xarray with our store: half an hour
@@ -63,9 +63,13 @@ if [ "${1:-}" = --fast ] || [ "${1:-}" = --env ]; then
 		echo "python.sh: the Python package is not tested: there is no Python 3.11 or later with venv" >&2
 		exit 0
 	fi
-	[ "$1" = --env ] || set -- tests/test_store.py tests/test_array.py tests/test_repository.py tests/test_seen.py tests/test_guard.py tests/test_docs.py
+	[ "$1" = --env ] || set -- tests/test_store.py tests/test_array.py tests/test_repository.py tests/test_seen.py tests/test_guard.py tests/test_docs.py tests/test_forks.py
 fi
-export ZARRDB_BINARY=$PWD/zarrdb PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/python
+if [ -z "${ZARRDB_LIBRARY:-}" ]; then
+	command make --no-print-directory library >&2
+	ZARRDB_LIBRARY=$PWD/python/zarrdb/libzarrdb.shared
+fi
+export ZARRDB_LIBRARY ZARRDB_BINARY=$PWD/zarrdb PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/python
 make "$env" requirements.txt
 if [ "${1:-}" = --env ]; then
 	echo "$env/bin/python"

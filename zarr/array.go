@@ -266,19 +266,6 @@ func (a *Array) ChunkKey(coords []int64) string {
 // the rest.
 func (a *Array) ChunkPrefix() string { return a.loc.chunks }
 
-// PlainKeys returns where chunks can be read without a codec. If ok, each stored value is the
-// elements of a whole chunk, also at the edge of the array, in C order and as Array.Type stores
-// them in memory. Its key is prefix and the chunk's coordinates with separator between them (chunk
-// key encoding of the Zarr v3 core specification; dimension_separator of v2). ok is false for other
-// arrays, and for arrays without dimensions.
-func (a *Array) PlainKeys() (prefix, separator string, ok bool) {
-	st := a.st.Load()
-	if st.form == nil || !st.form.bound.Plain() || st.meta.Keys.Rank() == 0 {
-		return "", "", false
-	}
-	return a.loc.chunks + st.meta.Keys.Prefix(), string(st.meta.Keys.Separator()), true
-}
-
 // Chunk is a chunk of the grid.
 type Chunk struct {
 	// Coords is its place in the grid.

@@ -45,12 +45,17 @@ func (a *Array) readInto(ctx context.Context, sel Selection, dst codecs.Dst) err
 		return err
 	}
 	defer j.end()
-	if err := j.checkUser(dst); err != nil {
+	return j.with(ctx, dst, (*job).read)
+}
+
+// with runs fn with memory of the caller, which it checks.
+func (j *job) with(ctx context.Context, user codecs.Dst, fn func(j *job, ctx context.Context) error) error {
+	if err := j.checkUser(user); err != nil {
 		return err
 	}
 	own := j.user.Strides
-	j.user = dst
-	err = j.read(ctx)
+	j.user = user
+	err := fn(j, ctx)
 	j.user.Strides = own
 	return err
 }
@@ -121,6 +126,9 @@ func (t *task) read(ctx context.Context) error {
 		if id := v.ID(); id != (kv.ID{}) {
 			return t.readCached(ctx, cache, id, v)
 		}
+	}
+	if t.quick {
+		return errNotCached
 	}
 	return t.readValue(ctx, v)
 }

@@ -17,6 +17,9 @@ func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.
 	}
 	chunk, ok := cache.Get(id, t.form.name())
 	if !ok {
+		if t.quick {
+			return errNotCached
+		}
 		if t.partly(v.Size()) && !t.worthWhole(cache, id) || t.mostly() && t.first(cache, id, v) {
 			return t.readValue(ctx, v)
 		}

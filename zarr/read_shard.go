@@ -48,6 +48,9 @@ func (t *task) readShard(ctx context.Context) error {
 func (s *shardRead) read(ctx context.Context) error {
 	t := s.t
 	s.widen()
+	if s.bytes > tune.cached && t.quick {
+		return errNotCached
+	}
 	if s.bytes > tune.cached {
 		return t.readValue(ctx, s.value)
 	}
@@ -58,6 +61,9 @@ func (s *shardRead) read(ctx context.Context) error {
 	if s.collect() {
 		s.put()
 		return nil
+	}
+	if t.quick {
+		return errNotCached
 	}
 	if s.whole() && s.first() {
 		return t.readValue(ctx, s.value)

@@ -2,6 +2,7 @@ package zarr
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"unsafe"
@@ -26,6 +27,8 @@ type job struct {
 	slab  slabs
 	// step is called for each chunk.
 	step func(t *task, ctx context.Context) error
+	// first is the piece that run begins with.
+	first int64
 	// run is j.runOne, made once per job and not per call.
 	run func(ctx context.Context, i int) error
 }
@@ -78,7 +81,7 @@ func (j *job) pack(data []byte) {
 }
 
 // work does step to every chunk that the plan touches.
-func (j *job) work(ctx context.Context, step func(t *task, ctx context.Context) error) error {
+func (j *job) work(ctx context.Context, step func(t *task, ctx context.Context) error) (err error) {
 	if j.chunks == 0 || j.total == 0 {
 		return ctx.Err()
 	}
@@ -105,8 +108,37 @@ func (j *job) work(ctx context.Context, step func(t *task, ctx context.Context) 
 		}
 		return nil
 	}
-	return j.a.opts.Runner.Run(ctx, int(n), j.run)
+	if j.first, err = j.readCached(ctx, n); err != nil || j.first == n {
+		return err
+	}
+	return j.a.opts.Runner.Run(ctx, int(n-j.first), j.run)
 }
+
+// quickBytes is the size of a result that is copied from cached chunks before goroutines for it begin.
+const quickBytes = 64 << 10
+
+// readCached reads few elements of pieces that are in the cache in the goroutine of the caller: others take longer to
+// begin. It returns the first piece that is not read.
+func (j *job) readCached(ctx context.Context, n int64) (int64, error) {
+	if !j.reading || j.a.opts.Cache == nil || j.total*int64(max(j.st.size, 1)) > quickBytes {
+		return 0, nil
+	}
+	t := getTask()
+	defer t.put()
+	t.quick = true
+	for i := range n {
+		if err := t.do(ctx, j, i); err != nil {
+			if errors.Is(err, errNotCached) {
+				err = nil
+			}
+			return i, err
+		}
+	}
+	return n, nil
+}
+
+// errNotCached is the error of a quick task for a chunk that is not cached.
+var errNotCached = errors.New("not cached")
 
 // maxTasks is the most that is handed to a Runner at once.
 const maxTasks = 1<<31 - 1
@@ -114,7 +146,7 @@ const maxTasks = 1<<31 - 1
 func (j *job) runOne(ctx context.Context, i int) error {
 	t := getTask()
 	defer t.put()
-	return t.do(ctx, j, int64(i))
+	return t.do(ctx, j, j.first+int64(i))
 }
 
 // task is the state of one goroutine that works on one chunk after another.
@@ -152,6 +184,8 @@ type task struct {
 	// not there.
 	found kv.Value
 	given bool
+	// quick means to do only what is cached; see errNotCached.
+	quick bool
 
 	// merging says that the chunk in hand, which was, is written only if it is the same still.
 	merging bool
@@ -177,7 +211,7 @@ const keepScratch = 128 << 20
 
 func (t *task) put() {
 	t.j, t.form, t.points, t.source.value, t.key = nil, nil, nil, nil, ""
-	t.found, t.given = nil, false
+	t.found, t.given, t.quick = nil, false, false
 	t.user.Data, t.buf.Data = nil, nil
 	t.shard.t, t.shard.cache, t.shard.value = nil, nil, nil
 	if cap(t.scratch) > keepScratch {

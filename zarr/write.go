@@ -46,6 +46,20 @@ func (a *Array) writeBytes(ctx context.Context, sel Selection, src []byte, every
 	return j.write(ctx)
 }
 
+// WriteFrom is [Array.WriteBytes] with elements in memory of any layout, as of [Array.ReadInto]. A stride may be 0.
+func (a *Array) WriteFrom(ctx context.Context, sel Selection, src codecs.Src) error {
+	return a.fail("write", a.writeFrom(ctx, sel, src))
+}
+
+func (a *Array) writeFrom(ctx context.Context, sel Selection, src codecs.Src) error {
+	j, err := a.begin(ctx, sel, false)
+	if err != nil {
+		return err
+	}
+	defer j.end()
+	return j.with(ctx, src, (*job).write)
+}
+
 // FillBytes writes one element, in memory layout, to every element of sel: [Fill]
 // for a type that is not known when the program is compiled.
 func (a *Array) FillBytes(ctx context.Context, sel Selection, elem []byte) error {

@@ -26,7 +26,7 @@ class Patches(Dataset):
 
     def __getitem__(self, i):
         out = np.empty((self.size, self.size), self.a.dtype)
-        self.a.read(self.selection(i), out=out)  # decoded by the server, with its cache for all
+        self.a.read(self.selection(i), out=out)  # decoded into this memory, with a cache for each process
         return torch.from_numpy(out)
 
     def __getitems__(self, indices):  # one request for a batch

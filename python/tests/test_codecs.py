@@ -105,8 +105,8 @@ def repo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zarrdb.Repository
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The operations with which elements were asked for."""
     seen: list[int] = []
-    start = _elements._start
-    monkeypatch.setattr(_elements, "_start", lambda link, handle, r, wait: (seen.append(r.op), start(link, handle, r, wait))[1])
+    call = _elements.Elements._call
+    monkeypatch.setattr(_elements.Elements, "_call", lambda self, op, *args, **more: (seen.append(op), call(self, op, *args, **more))[1])
     return seen
 
 

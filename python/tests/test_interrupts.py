@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import zarrdb
-from zarrdb import _client, _leases, _memory, _wire
+from zarrdb import _client, _engine, _fd, _leases, _wire
 
-FILES = {m.__file__ for m in (_client, _leases, _memory, _wire)}
+FILES = {m.__file__ for m in (_client, _engine, _fd, _leases, _wire)}
 N = 1 << 16
 
 
@@ -108,8 +108,7 @@ def check(path: Path, n: int) -> None:
     while link._busy:  # answers of what nobody waits for
         repo.resolve("main")
     assert not link._busy and not link._replies and not link._reading and not link._dropped
-    if link.blocks is not None:
-        assert not link.blocks.lost and len(link.blocks.known) == sum(map(len, link.blocks._free.values()))
+    assert not _engine._held and not _engine._loading.locked()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors in /proc")

@@ -30,11 +30,15 @@ def build(kind: str, out: Path, **env: str) -> list[Path]:
 def test_wheel(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(b"program")
-    (wheel,) = build("wheel", tmp_path / "with", ZARRDB_WHEEL_BINARY=str(program), ZARRDB_WHEEL_PLATFORM="linux_x86_64")
+    library = tmp_path / "library"
+    library.write_bytes(b"library")
+    (wheel,) = build("wheel", tmp_path / "with", ZARRDB_WHEEL_BINARY=str(program), ZARRDB_WHEEL_LIBRARY=str(library), ZARRDB_WHEEL_PLATFORM="linux_x86_64")
     with zipfile.ZipFile(wheel) as z:
         assert wheel.name.endswith("-py3-none-linux_x86_64.whl") and set(z.namelist()) >= MODULES
         (name,) = (n for n in z.namelist() if n.endswith("/scripts/zarrdb"))
         assert z.read(name) == b"program"
+        (name,) = (n for n in z.namelist() if n.startswith("zarrdb/libzarrdb."))
+        assert z.read(name) == b"library"
     (wheel,) = build("wheel", tmp_path / "without", ZARRDB_WHEEL_BINARY="")
     with zipfile.ZipFile(wheel) as z:
         assert wheel.name.endswith("-py3-none-any.whl") and set(z.namelist()) >= MODULES
@@ -46,7 +50,7 @@ def test_source_distribution(tmp_path: Path) -> None:
     (sdist,) = build("sdist", tmp_path)
     with tarfile.open(sdist) as t:
         names = {n.partition("/")[2] for n in t.getnames()}
-    assert names >= MODULES | {"LICENSE", "go/go.mod", "go/go.sum", "go/cmd/zarrdb/main.go", "go/internal/cli/demo/climate.zip"}
+    assert names >= MODULES | {"LICENSE", "go/go.mod", "go/go.sum", "go/cmd/zarrdb/main.go", "go/python/lib/main.go", "go/internal/cli/demo/climate.zip"}
     assert not [n for n in names if n.endswith("_test.go") or "testdata" in n or "__pycache__" in n]
 
 
@@ -91,6 +95,6 @@ def imported(file: Path) -> set[str]:
 
 def test_imports_have_no_circle() -> None:
     graph = {f.stem: imported(f) for f in (FOLDER / "zarrdb").glob("*.py")}
-    assert graph["_array"] >= {"_elements", "_wire"}
+    assert graph["_array"] >= {"_elements", "_engine"}
     order = list(graphlib.TopologicalSorter(graph).static_order())  # a circle is an error that names its modules
     assert set(order) == set(graph)

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import zarr
 from conftest import end
 
 import zarrdb
@@ -75,3 +77,12 @@ except zarrdb.ZarrdbError as e:
     s.commit("new")
     out, _ = reader.communicate("\n")
     assert out.startswith("b'new'\nrefused serve: denied"), out
+
+
+def test_another_folder_for_temporary_files(repo: zarrdb.Repository, tmp_path: Path) -> None:
+    """A process that has one finds the socket, also with the library."""
+    with repo.transaction() as store:
+        zarr.create_array(store, name="a", data=np.arange(5))
+    code = f"import zarrdb; print(zarrdb.open({repo._client.dir!r}).at('main').array('a')[:].sum())"
+    p = subprocess.run([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=120)
+    assert p.stdout == "10\n", p.stderr

@@ -58,7 +58,7 @@ _protect()
 
 
 def array(view: Session | Snapshot, path: str) -> Array:
-    """The array at a path of a version or session, decoded by the server."""
+    """The array at a path of a version or session, decoded in this process."""
     return view.array(path)
 
 

@@ -1,4 +1,4 @@
-"""Arrays without zarr-python: the server decodes and encodes."""
+"""Arrays without zarr-python: the library in this process decodes and encodes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from . import _wire as w
+from . import _engine
 from ._client import exit_error
-from ._elements import PART, Elements, write_part
+from ._elements import Elements
 from ._errors import InvalidError, NotFoundError, ZarrdbError
 from ._fit import cast
-from ._plain import PlainChunks
 from ._selection import Selection
 from ._views import View, WritableView
 
@@ -29,10 +28,12 @@ from ._views import View, WritableView
 DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 Numbers = np.ndarray[Any, Any]
+# Elements of variable length of more bytes are written in parts.
+LONG = 256 << 20
 
 
 def variable(body: Any, n: int, kind: str, parts: np.dtype[Any] | None) -> Numbers:
-    """n elements of variable length from the layout of the server: n + 1 offsets, then bytes."""
+    """n elements of variable length from the layout of the library: n + 1 offsets, then bytes."""
     ends = np.frombuffer(body, "<u4", n + 1).tolist()
     data = bytes(memoryview(body)[4 * (n + 1) :])
     pieces = [data[a:b] for a, b in zip(ends, ends[1:], strict=False)]
@@ -49,7 +50,7 @@ def variable(body: Any, n: int, kind: str, parts: np.dtype[Any] | None) -> Numbe
 
 
 def packed(values: Numbers, kind: str, parts: np.dtype[Any] | None) -> bytes:
-    """The layout of the server for elements of variable length."""
+    """The layout of the library for elements of variable length."""
     as_bytes: Callable[[Any], bytes]
     if kind == "string":
         as_bytes = lambda v: str(v).encode()
@@ -60,9 +61,9 @@ def packed(values: Numbers, kind: str, parts: np.dtype[Any] | None) -> bytes:
     else:
         as_bytes = bytes
     pieces = [as_bytes(v) for v in values.reshape(-1)]
-    ends = np.zeros(len(pieces) + 1, "<u4")
+    ends = np.zeros(len(pieces) + 1, "<u8")
     np.cumsum([len(p) for p in pieces], out=ends[1:])
-    return ends.tobytes() + b"".join(pieces)
+    return ends.astype("<u4").tobytes() + b"".join(pieces)  # longer ones are written in parts
 
 
 def text_type() -> Any:
@@ -73,16 +74,16 @@ def text_type() -> Any:
 
 @functools.lru_cache
 def element_type(numpy: str) -> np.dtype[Any]:
-    """The type that the server names."""
+    """The type that the library names."""
     named: np.dtype[Any] = np.dtype(ast.literal_eval(numpy))
     return named
 
 
-def _same(path: str, dtype: np.dtype[Any]) -> Callable[[dict[str, Any]], None]:
-    """A check of the server's description of the elements: in a session the array may have been replaced."""
+def _same(path: str, size: int, numpy: str | None) -> Callable[[dict[str, Any]], None]:
+    """A check of the description of an array that is opened again: in a session it may have been replaced."""
 
     def check(o: dict[str, Any]) -> None:
-        if o["item_size"] != dtype.itemsize or (o.get("numpy") and element_type(o["numpy"]) != dtype):
+        if (o["item_size"], o.get("numpy")) != (size, numpy):
             raise InvalidError(f"/{path} has another type by now, {o.get('numpy')}; open it again")
 
     return check
@@ -117,10 +118,11 @@ class Array:
 
     def refresh(self) -> None:
         """Read shape and attributes again."""
-        self._describe(self.view._again(lambda l, h: l.ask(w.ARRAY, {"view": h, "path": self.path})))
+        view, opened = self.view._inside(lambda v: (v, _engine.Opened(v, self.path)))
+        self._describe(opened.info, (view, opened))
 
-    def _describe(self, o: dict[str, Any]) -> None:
-        """Set the server's description of the array."""
+    def _describe(self, o: dict[str, Any], opened: tuple[_engine.Handle, _engine.Opened] | None = None) -> None:
+        """Set the description of the array."""
         self._info = o
         self.shape: tuple[int, ...] = tuple(o.get("shape") or ())
         self.chunks: tuple[int, ...] | None = tuple(o["chunks"]) if o.get("chunks") else None if self.shape else ()
@@ -129,23 +131,19 @@ class Array:
         self.format: int = o["format"]
         self.type: str = o["type"]
         self._parts: np.dtype[Any] | None = None  # of elements of variable length
-        self._elements: Elements | None = None  # of a fixed size
         named = element_type(o["numpy"]) if o.get("numpy") else None
-        if o.get("item_size"):
-            assert named is not None
-            unit = tuple(o.get("unit") or self.chunks or ())
-            self._elements = Elements(self.view, self.path, self.shape, unit, named, _same(self.path, named), self.chunks or ())
-            if o.get("plain") and self.view.read_only:
-                self._elements.plain = PlainChunks(o["plain"], unit, named)
-        else:
+        self._fixed = bool(o.get("item_size"))
+        check = _same(self.path, o["item_size"], o.get("numpy"))
+        dtype = named if self._fixed else np.dtype(text_type() if self.type == "string" else object)
+        assert dtype is not None
+        self._elements = Elements(self.view, self.path, dtype, check, opened)
+        if not self._fixed:
             self._parts = named
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """numpy's type of the elements. Text is `StringDType`; other elements of variable length are objects."""
-        if self._elements is not None:
-            return self._elements.dtype
-        return np.dtype(text_type() if self.type == "string" else object)
+        return self._elements.dtype
 
     @property
     def ndim(self) -> int:
@@ -179,7 +177,7 @@ class Array:
 
     def __repr__(self) -> str:
         dims = ", ".join(f"{d}: {n}" if d else str(n) for d, n in zip(self.dims, self.shape, strict=True))
-        return f"<Array /{self.path} ({dims}) {self.type if self._elements is None else self.dtype}, chunks {self.chunks}>"
+        return f"<Array /{self.path} ({dims}) {self.dtype if self._fixed else self.type}, chunks {self.chunks}>"
 
     def _repr_html_(self) -> str:
         from . import _html as h
@@ -190,17 +188,15 @@ class Array:
     # --- elements
 
     def __getitem__(self, key: Any) -> Any:
-        if type(key) is tuple and self._elements is not None and len(key) == len(self.shape):
-            for i, n in zip(key, self.shape, strict=True):
-                if type(i) is not int or not 0 <= i < n:
+        if type(key) is tuple and len(key) == len(self.shape) and self._fixed:
+            for k, n in zip(key, self.shape):  # noqa: B905 - in less time
+                if type(k) is not int or not 0 <= k < n:
                     break
             else:
-                one = self._elements.one(key)
-                if one is not None:
-                    return one
+                return self._elements.element(key)
         sel = Selection(key, self.shape)
-        got = self._read(sel).reshape(sel.final)
-        return got if sel.final else got[()]
+        got = self._read(sel)
+        return got.reshape(sel.final) if sel.final else got[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Numbers:
         if copy is False:
@@ -218,8 +214,9 @@ class Array:
         values: Any = self.__array__()
         return memoryview(values)
 
-    def read(self, sel: Any = Ellipsis, out: Numbers | None = None) -> Numbers:
-        """Read a selection, into `out` if it is given.
+    def read(self, sel: Any = Ellipsis, out: Any = None) -> Any:
+        """Read a selection, into `out` if it is given: an array of numpy, or of another library that lends its memory to numpy, such
+        as a tensor of PyTorch in pinned memory. After Ctrl-C elements may still be put there for a moment.
 
         >>> out = np.empty((2, 6), "f4")
         >>> repo.at("main").array("t2m").read(np.s_[:2], out=out) is out
@@ -228,12 +225,15 @@ class Array:
         s = Selection(sel, self.shape)
         if out is None:
             return self._read(s).reshape(s.final)
-        if out.shape != tuple(s.final):
-            raise InvalidError(f"/{self.path}: the selection has shape {tuple(s.final)}, out has {out.shape}")
-        if self._elements is None or out.shape != s.shape:
-            out[...] = self._read(s).reshape(s.final)
+        into = out if isinstance(out, np.ndarray) else np.asarray(out)
+        if into is not out and into.size and not np.may_share_memory(into, np.asarray(out)):
+            raise InvalidError(f"/{self.path}: numpy cannot write to the memory of out, {type(out).__name__}")
+        if into.shape != s.final:
+            raise InvalidError(f"/{self.path}: the selection has shape {s.final}, out has {into.shape}")
+        if not self._fixed or into.shape != s.shape:
+            into[...] = self._read(s).reshape(s.final)
         else:
-            self._elements.read(s, out)
+            self._elements.read(s, into)
         return out
 
     def read_many(self, sels: Sequence[Any], out: Numbers | None = None) -> Numbers:
@@ -244,10 +244,10 @@ class Array:
         (2, 3)
         """
         found = [Selection(sel, self.shape) for sel in sels]
-        final = tuple(found[0].final) if found else ()
+        final = found[0].final if found else ()
         for s in found:
-            if tuple(s.final) != final:
-                raise InvalidError(f"/{self.path}: selections of shapes {final} and {tuple(s.final)} do not go into one array; read them one by one")
+            if s.final != final:
+                raise InvalidError(f"/{self.path}: selections of shapes {final} and {s.final} do not go into one array; read them one by one")
         shape = (len(found), *final)
         if out is not None and out.shape != shape:
             raise InvalidError(f"/{self.path}: the selections have shape {shape}, out has {out.shape}")
@@ -255,7 +255,7 @@ class Array:
             self._check(shape)
         if not found:
             got = np.empty(shape, self.dtype)
-        elif self._elements is None or math.prod(final) * self.dtype.itemsize > PART:
+        elif not self._fixed:
             got = np.stack([self._read(s) for s in found]).reshape(shape)
         else:
             parts = self._elements.read_many(found)
@@ -283,8 +283,7 @@ class Array:
                 items.append(f"{name}={_label(value.start)}:{_label(value.stop)}")
             else:
                 items.append(f"{name}={_label(value)}")
-        out = self.view._again(lambda l, h: l.ask(w.SELECT, {"view": h, "path": self.path, "select": ",".join(items)}))
-        return _numbers(out["select"], len(self.shape))
+        return _numbers(self._elements.select(",".join(items)), len(self.shape))
 
     def sel(self, **labels: Any) -> Any:
         """The elements that labels of coordinates select: `a.sel(time="2020-02", lat=slice(50, 45))`.
@@ -311,18 +310,17 @@ class Array:
 
     def _read(self, sel: Selection) -> Numbers:
         self._check(sel.shape)
-        return self._read_variable(sel) if self._elements is None else self._elements.read(sel)
+        return self._elements.read(sel) if self._fixed else self._read_variable(sel)
 
     def _read_variable(self, sel: Selection) -> Numbers:
         n = math.prod(sel.shape)
-        ask = {"path": self.path, "select": sel.text()}
         try:
-            body = self.view._again(lambda l, h: l.call(w.READ, w.to_json({"view": h, **ask}))).body
+            body = self._elements.read_variable(sel)
         except InvalidError as e:
             if e.code not in ("too_large", "zarr_too_large") or n <= 1:
                 raise
             out = np.empty(sel.shape, self.dtype)
-            for part, where in sel.parts(-(-n // 2)):
+            for part, where in sel.halves():
                 out[where] = self._read_variable(part).reshape(out[where].shape)
             return out
         return variable(body, n, self.type, self._parts).reshape(sel.shape)
@@ -347,14 +345,23 @@ class Array:
         values = np.broadcast_to(cast(value, self.dtype, f"/{self.path}: nothing was written"), s.final).reshape(s.shape)
         if values.size == 0:
             return
-        if self._elements is not None:
+        if self._fixed:
             self._elements.write(s, values)
         else:
-            self._write_variable(session, s, values)
+            self._write_variable(s, values)
         self._forget_chunks(session)
 
+    def _write_variable(self, sel: Selection, values: Numbers) -> None:
+        body = packed(values, self.type, self._parts)
+        if len(body) <= LONG or values.size <= 1:
+            self._elements.write_variable(sel, body)
+            return
+        del body
+        for part, where in sel.halves():
+            self._write_variable(part, values[where])
+
     def _forget_chunks(self, session: WritableView) -> None:
-        """Forget the values that were read of chunks, because the server has written the chunks: later writes are not compared with these values."""
+        """Forget the values that were read of chunks, because the library has written the chunks: later writes are not compared with these values."""
         below = self.path + "/" if self.path else ""
         for key in [k for k in session._seen if k.startswith(below) and not k.endswith(DOCUMENTS)]:
             session._seen.pop(key, None)
@@ -388,14 +395,6 @@ class Array:
             if len(at) == len(unit) and not key.endswith(DOCUMENTS) and any(i * u >= n for i, u, n in zip(at, unit, shape, strict=True)):
                 return True
         return False
-
-    def _write_variable(self, session: WritableView, sel: Selection, values: Numbers) -> None:
-        body = packed(values, self.type, self._parts)
-        link, _ = session._at()
-        if len(body) <= link.max_body or values.size <= 1:
-            return write_part(session, self.path, sel, body)
-        for part, where in sel.parts(-(-values.size // 2)):
-            self._write_variable(session, part, values[where].reshape(part.shape))
 
 
 def _coded(doc: dict[str, Any]) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib
 import json
 import os
 import socket
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from . import _engine
 from . import _wire as w
 from ._errors import (
     ConnectionLostError,
@@ -28,7 +28,7 @@ from ._errors import (
     UnsupportedError,
     ZarrdbError,
 )
-from ._memory import own
+from ._fd import own
 
 if TYPE_CHECKING:
     import subprocess
@@ -228,7 +228,6 @@ class Client:
     def __init__(self, dir: str, wait: float | None = None) -> None:
         if not hasattr(socket, "AF_UNIX"):
             raise UnsupportedError("the package connects to databases through Unix sockets, which Python lacks on this system; the program zarrdb runs here")
-        importlib.import_module("concurrent.futures.thread")  # arrays need it, and it cannot be imported while the program ends
         self.dir, self.wait = dir, wait
         self._link: w.Link | None = None
         self._lock = threading.Lock()
@@ -236,6 +235,7 @@ class Client:
         self.identity: tuple[str, str] | None = None  # of the database since the first connection
         self.users: set[int] = set()  # the id() of each Repository that is not closed
         self.views: weakref.WeakValueDictionary[int, Viewer] = weakref.WeakValueDictionary()  # by id()
+        self._engine: _engine.Handle | None = None
         self.peer: Peer | None = None  # lists the leased versions for later processes
         _clients.add(self)
 
@@ -295,9 +295,12 @@ class Client:
             if self.users or link is None or link.over is not None or link.pid != os.getpid():
                 return
             self._link = None
+            engine, self._engine = self._engine, None
             if self.peer is not None and not any(v._leased() for v in list(self.views.values())):
                 self.peer.end()
                 self.peer = None
+        if engine is not None:
+            engine.close()
         ends = False
         started = next((p for p in _started if p.pid == link.hello.get("pid")), None)
         if started is not None:
@@ -307,6 +310,16 @@ class Client:
             link.drain()
             started.wait()
         link.close()
+
+    def engine(self) -> _engine.Handle:
+        """The database as the library of this process has it open."""
+        engine = self._engine
+        if engine is None or not engine.here():
+            with self._lock:
+                engine = self._engine
+                if engine is None or not engine.here():
+                    engine = self._engine = _engine.database(self.dir, self.wait or w.LIMIT)
+        return engine
 
     def link(self) -> w.Link:
         """The connection, or a new one where it has ended."""
@@ -442,6 +455,7 @@ class Client:
 
     def _forked(self) -> None:
         self._lock = threading.Lock()
+        self._engine = None
         if self._link is not None:
             self._link.abandon()
             self._link = None
@@ -461,6 +475,7 @@ def _after_fork() -> None:
     _started.clear()
     for c in list(_clients):
         c._forked()
+    _engine.close_files()
 
 
 if hasattr(os, "register_at_fork"):

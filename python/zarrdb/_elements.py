@@ -1,348 +1,158 @@
-"""Elements of a fixed size: the server decodes and encodes them.
+"""Elements of an array, which the library in this process decodes and encodes.
 
-    selection ──parts, of whole chunks──▶ requests, several under way ──▶ server
-        ▲                                                                   │
-        └─────────── threads copy, each the elements of a block ◀───────────┘
+    selection ──▶ library: reads and decodes ──▶ memory of a numpy array
+    numpy array ──▶ library: encodes ──▶ session
 """
 
 from __future__ import annotations
 
-import itertools
-import json
+import functools
 import math
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+import struct
+from collections.abc import Callable, Sequence
+from ctypes import addressof, c_char
+from typing import Any, TypeVar
 
 import numpy as np
 
-from . import _chunks
-from . import _wire as w
-from ._errors import InvalidError
-from ._memory import KEPT, LONGEST, Block
-from ._plain import PlainChunks
+from . import _engine as e
 from ._selection import Selection
-from ._views import View, WritableView
+from ._views import View
 
 Numbers = np.ndarray[Any, Any]
-
-# Results that are longer come through memory that both processes map, this many bytes
-# at a time, and so many requests are under way then. Meanwhile TAKERS threads take the elements of other requests:
-# most of that time the system clears fresh pages.
-MAPPED = 16 << 10
-PART = 8 << 20
-AHEAD = 3
-TAKERS = 3
-# Elements of several chunks of at least so many bytes come chunk by chunk: the server decodes straight into the
-# shared memory, and the elements are put in their places only once, here. If less than one of SPARSE elements of
-# the chunks is wanted, that would be many requests for little.
-LARGE = 1 << 20
-SPARSE = 4
-
-
-class _Request(NamedTuple):
-    """A request for n bytes of elements of a fixed size, or with so many."""
-
-    op: int
-    ask: str  # the fields of its JSON that are no numbers of the connection
-    n: int
-    take: Callable[[bytes, Any], None]  # gets the description and the bytes, which may be used until it returns
-    fill: Callable[[Any], None] | None = None  # writes the elements to send
-
-
-def _stream(view: View, requests: Iterable[_Request]) -> None:
-    """Send requests, and let the server work on the next ones while threads take the elements of earlier ones."""
-    left = iter(requests)
-    todo: deque[_Request] = deque()  # requests without a reply
-    free = threading.Semaphore(TAKERS + 1)
-    failed: list[BaseException] = []
-
-    def take(of: list[tuple[w.Link, _Request, w.Frame, Block | None]]) -> None:
-        try:
-            link, r, frame, block = of.pop()
-        except IndexError:
-            return  # it was taken here, because a thread could not be started
-        try:
-            r.take(frame.meta, block.map if block else frame.body)
-            if block and link.blocks:
-                link.blocks.give(block)
-        except BaseException as e:
-            failed.append(e)
-        finally:
-            free.release()
-
-    def run(link: w.Link, handle: int) -> None:
-        sent: deque[tuple[int, Block | None]] = deque()
-        try:
-            while not failed:
-                while len(sent) < AHEAD:
-                    if len(todo) == len(sent):
-                        r = next(left, None)
-                        if r is None:
-                            break
-                        todo.append(r)
-                    r = todo[len(sent)]
-                    if sent and r.n + sum(q.n for q in itertools.islice(todo, len(sent))) > KEPT:
-                        break  # more blocks than are kept would be made for each request anew
-                    started = _start(link, handle, r, wait=not sent)
-                    if started is None:
-                        break
-                    sent.append(started)
-                if not sent:
-                    return
-                id, block = sent[0]
-                r = todo[0]
-                frame = link.finish(id, 0 if r.fill else r.n)
-                sent.popleft()
-                todo.popleft()
-                reply = [(link, r, frame, block)]
-                free.acquire()
-                if r.fill or not sent:  # there is little to do, or nothing to wait for meanwhile
-                    take(reply)
-                    continue
-                try:
-                    threads.submit(take, reply)
-                except RuntimeError:  # there are too many threads, or the interpreter ends
-                    take(reply)
-        finally:
-            for id, _ in sent:
-                link.cancel(id)
-
-    with ThreadPoolExecutor(TAKERS) as threads:
-        view._again(run)
-    if failed:
-        try:
-            raise failed[0]
-        finally:
-            failed.clear()  # its traceback refers to this frame
-
-
-def _one(view: View, r: _Request) -> None:
-    """Send a request and take its elements: the same as `_stream` in less time."""
-
-    def run(link: w.Link, handle: int) -> None:
-        started = _start(link, handle, r, wait=True)
-        assert started is not None
-        id, block = started
-        frame = link.finish(id, 0 if r.fill else r.n)
-        r.take(frame.meta, block.map if block else frame.body)
-        if block and link.blocks:
-            link.blocks.give(block)
-
-    view._again(run)
-
-
-def _start(link: w.Link, handle: int, r: _Request, wait: bool) -> tuple[int, Block | None] | None:
-    block = link.blocks.take(r.n) if link.blocks is not None and r.n >= MAPPED else None
-    if block is None:
-        body = bytearray(r.n) if r.fill else b""
-        if r.fill:
-            r.fill(body)
-        id = link.start(r.op, f'{{"view":{handle},{r.ask}}}'.encode(), body, wait=wait)
-        return None if id is None else (id, None)
-    if r.fill:
-        r.fill(block.map)
-    meta = f'{{"view":{handle},"block":{block.number},{r.ask}}}'.encode()
-    id = link.start(r.op, meta, fds=() if block.fd is None else (block.fd.fileno(),), wait=wait)
-    if id is None:
-        assert link.blocks is not None
-        link.blocks.give(block)
-        return None
-    block.sent()
-    return id, block
+T = TypeVar("T")
 
 
 class Elements:
-    """The elements of an array in a version or session, which have a fixed size. unit is the shape that
-    the server decodes at once, chunk the shape that it encodes, if all are alike. check gets the
-    server's description of elements; it must not refer to the owner of the elements, or only the cycle
-    collector would let the version go."""
+    """The elements of an array in a version or session. check gets the description of the array when it is opened
+    in the library; it must not refer to the owner of the elements, or only the cycle collector would let the
+    version go."""
 
-    __slots__ = ("_path", "_right", "check", "chunk", "dtype", "path", "plain", "shape", "unit", "version", "view")
+    __slots__ = ("_cells", "_opened", "check", "dtype", "path", "view")
 
-    def __init__(self, view: View, path: str, shape: tuple[int, ...], unit: tuple[int, ...], dtype: np.dtype[Any], check: Callable[[dict[str, Any]], None], chunk: tuple[int, ...] = ()) -> None:
-        self.chunk = chunk
-        self.view, self.path, self.shape, self.unit, self.dtype, self.check = view, path, shape, unit, dtype, check
-        self._path = f'"path":{json.dumps(path)}'
-        self._right: tuple[bytes, tuple[int, ...]] | None = None  # a description and the shape that it is right for
-        self.plain: PlainChunks | None = None  # where they are stored as they are
-        self.version: _chunks.Key | None = None  # chunks of a version are kept
-        if view.read_only and 0 not in shape:
-            self.version = (view._client.dir, view._rev(), path, unit, dtype)
+    def __init__(self, view: View, path: str, dtype: np.dtype[Any], check: Callable[[dict[str, Any]], None], opened: tuple[e.Handle, e.Opened] | None = None) -> None:
+        self.view, self.path, self.dtype, self.check = view, path, dtype, check
+        self._opened = opened  # the array, and the view in which it was opened
+        self._cells: list[tuple[Numbers, Callable[..., bytes], int, int]] = []  # memory for one element, with its address and size
 
-    def one(self, at: Sequence[int]) -> Any:
-        """The element at numbers inside the array, if its chunk is here, else None."""
-        return None if self.version is None else _chunks.element(self.version, self.unit, at)
+    def _call(self, op: int, ints: bytes = b"", text: bytes = b"", body: Any = None, address: int = 0, size: int = 0) -> bytes:
+        return self.view._inside(lambda view: e.call(op, self._in(view)[1].number, ints, text, body, address, size))
+
+    def _in(self, view: e.Handle) -> tuple[e.Handle, e.Opened]:
+        opened = self._opened
+        if opened is None or opened[0] is not view:
+            opened = view, e.Opened(view, self.path)
+            self.check(opened[1].info)
+            self._opened = opened
+        return opened
+
+    def open(self) -> tuple[e.Handle, e.Opened]:
+        """The array in the library, and the view in which it is open."""
+        return self.view._inside(self._in)
+
+    def element(self, at: tuple[int, ...]) -> Any:
+        """The element at a place inside the array."""
+        try:
+            cell = self._cells.pop()
+        except IndexError:
+            value = np.empty((), self.dtype)
+            cell = value, _packer(len(at) + 1), _address(value), self.dtype.itemsize
+        value, pack, address, size = cell
+        self._fill(pack(-len(at), *at), value, address, size)
+        got = value[()]
+        if self.dtype.kind != "V":  # else it is not a copy
+            self._cells.append(cell)
+        return got
+
+    def _fill(self, ints: bytes, into: Numbers, address: int, size: int) -> None:
+        """Read into memory in C order."""
+        opened = self._opened
+        if opened is None or not opened[0].number or self.view._link.over is not None or not e.read(opened[1], ints, address, size):
+            self._call(e.READ, ints, body=into, address=address, size=size)
 
     def read(self, sel: Selection, out: Numbers | None = None) -> Numbers:
         """The elements of a selection. With out they are written there."""
-        if self.version is not None:
-            got = _chunks.selection(self.version, self.unit, self.shape, sel.items, self.dtype, lambda box: self._read(Selection.of([*box]), None))
-            if got is not None:
-                if out is None:
-                    return got
-                out[...] = got
-                return out
-        return self._read(sel, out)
-
-    def _read(self, sel: Selection, out: Numbers | None) -> Numbers:
-        shape, dtype = sel.shape, self.dtype
-        n = math.prod(shape) * dtype.itemsize
-        if n == 0:
-            return np.empty(shape, dtype) if out is None else out
-        if n < MAPPED and out is None:
-            short: list[Any] = []
-            _one(self.view, self._request(sel, short.append))
-            return np.frombuffer(short[0], dtype).reshape(shape)
-        if self.plain is not None:
-            got = self.plain.read(self.view, sel, out)
-            if got is not None:
-                into, left = got
-                for part, where in left:
-                    self._decoded(part, into[where] if where else into)
-                return into
-        into = np.empty(shape, dtype) if out is None else out
-        self._decoded(sel, into)
+        into = out
+        if out is None or out.dtype != self.dtype or not out.flags.writeable:
+            into = np.empty(sel.shape, self.dtype)
+        assert into is not None
+        if size := into.nbytes:
+            if out is None or into.flags.c_contiguous:
+                self._fill(_packed(sel.ints), into, _address(into), size)
+            else:
+                low, high = _bounds(into)
+                self._call(e.READ, _packed([*sel.ints, into.ctypes.data - low, *into.strides]), body=into, address=low, size=high - low)
+        if out is not None and out is not into:
+            out[...] = into
+            return out
         return into
 
-    def _decoded(self, sel: Selection, into: Numbers) -> None:
-        """Let the server decode elements into an array of their shape."""
-        dtype = self.dtype
-        most, size = self._most(), math.prod(self.unit) * dtype.itemsize
-        if into.nbytes <= min(most, PART) and (into.nbytes <= size or size < LARGE):
-
-            def only(body: Any) -> None:
-                into[...] = np.frombuffer(body, dtype, into.size).reshape(into.shape)
-
-            return _one(self.view, self._request(sel, only))
-        if LARGE <= size < into.nbytes and size <= min(most, PART) // 2 and self._touched(sel) * size <= SPARSE * into.nbytes:
-            return self._by_chunks(sel, into, min(most, PART) // size)
-
-        def place(where: tuple[slice, ...]) -> Callable[[Any], None]:
-            to = into[where] if where else into
-
-            def take(body: Any) -> None:
-                to[...] = np.frombuffer(body, dtype, to.size).reshape(to.shape)
-
-            return take
-
-        unit = self.unit if most >= size else ()
-        _stream(self.view, (self._request(part, place(where)) for part, where in sel.parts(max(1, min(most, PART) // dtype.itemsize), unit)))
-
-    def _touched(self, sel: Selection) -> int:
-        """About how many chunks a selection of some elements touches."""
-        return math.prod([min(len(k), abs(k[-1] // u - k[0] // u) + 1) for k, u in zip(sel.items, self.unit, strict=True) if isinstance(k, range)])
-
-    def _by_chunks(self, sel: Selection, into: Numbers, n: int) -> None:
-        """Let the server decode elements, with each request n chunks, one chunk after the other."""
-
-        def request(parts: list[tuple[Selection, tuple[slice, ...]]]) -> _Request:
-            def take(body: Any) -> None:
-                at = 0
-                for _, where in parts:
-                    to = into[where] if where else into
-                    to[...] = np.frombuffer(body, self.dtype, to.size, at).reshape(to.shape)
-                    at += to.nbytes
-
-            return self._request_many([s for s, _ in parts], take)
-
-        left = sel.parts(1, self.unit)
-        _stream(self.view, map(request, iter(lambda: list(itertools.islice(left, n)), [])))
-
-    def _request(self, sel: Selection, take: Callable[[Any], None]) -> _Request:
-        want = sel.shape
-
-        def took(meta: bytes, body: Any) -> None:
-            if self._right != (meta, want):
-                o = json.loads(meta)
-                self.check(o)
-                if tuple(o.get("shape") or ()) != want:
-                    raise self._other_shape(want, o.get("shape"))
-                self._right = meta, want
-            take(body)
-
-        return _Request(w.READ, f'{self._path},"select":"{sel.text()}"', math.prod(want) * self.dtype.itemsize, took)
-
-    def _request_many(self, sels: Sequence[Selection], take: Callable[[Any], None]) -> _Request:
-        """A request for the elements of several selections, one selection after the other."""
-        want = [s.shape for s in sels]
-
-        def took(meta: bytes, body: Any) -> None:
-            o = json.loads(meta)
-            self.check(o)
-            if [tuple(s or ()) for s in o["shapes"]] != want:
-                raise self._other_shape(want, o["shapes"])
-            take(body)
-
-        n = sum(map(math.prod, want)) * self.dtype.itemsize
-        return _Request(w.READ_MANY, f'{self._path},"selects":{json.dumps([s.text() for s in sels])}', n, took)
-
     def read_many(self, sels: Sequence[Selection]) -> list[Numbers]:
-        """The elements of several selections, many with one request. All share their memory."""
+        """The elements of several selections. All share their memory."""
         shapes = [s.shape for s in sels]
         sizes = [math.prod(s) for s in shapes]
         values = np.empty(sum(sizes), self.dtype)
+        if values.size and self.dtype.itemsize:
+            ints = _packed([n for s, size in zip(sels, sizes, strict=True) if size for n in s.ints])
+            self._call(e.READ_MANY, ints, body=values, address=values.ctypes.data, size=values.nbytes)
         out, at = [], 0
         for shape, n in zip(shapes, sizes, strict=True):
             out.append(values[at : at + n].reshape(shape))
             at += n
-
-        def request(lo: int, hi: int, start: int, n: int) -> _Request:
-            def take(body: Any) -> None:
-                values[start : start + n] = np.frombuffer(body, self.dtype, n)
-
-            return self._request_many(sels[lo:hi], take)
-
-        def requests() -> Iterator[_Request]:
-            most = max(1, min(self._most(), PART) // max(1, self.dtype.itemsize))
-            lo = start = n = 0
-            for hi, size in enumerate(sizes):
-                if n and n + size > most:
-                    yield request(lo, hi, start, n)
-                    lo, start, n = hi, start + n, 0
-                n += size
-            if n:
-                yield request(lo, len(sizes), start, n)
-
-        _stream(self.view, requests())
         return out
 
     def write(self, sel: Selection, values: Numbers) -> None:
-        """Write elements, little-endian, in as many requests as are needed."""
+        """Write elements."""
         session = self.view._writable()
-        dtype, most = values.dtype, self._most()
+        values = np.asarray(values, self.dtype)
+        if values.size == 0:
+            return
+        low, high = _bounds(values)
+        where = [values.ctypes.data - low, *values.strides]
+        self._call(e.WRITE, _packed([*sel.ints, *where]), body=values, address=low, size=high - low)
+        session._dirty += 1
 
-        def wrote(_: bytes, __: Any) -> None:
-            session._dirty += 1
+    def read_variable(self, sel: Selection) -> bytes:
+        """Elements of variable length: where they end, then their bytes."""
+        return self._call(e.READ_VARIABLE, _packed(sel.ints))
 
-        def request(part: Selection, of: Numbers) -> _Request:
-            def fill(body: Any) -> None:
-                np.frombuffer(body, dtype, of.size).reshape(of.shape)[...] = of
+    def write_variable(self, sel: Selection, body: bytes) -> None:
+        """Write elements in that form."""
+        session = self.view._writable()
+        values = np.frombuffer(body, "u1")
+        self._call(e.WRITE_VARIABLE, _packed(sel.ints), body=values, address=values.ctypes.data, size=len(body))
+        session._dirty += 1
 
-            return _Request(w.WRITE, f'{self._path},"bytes":{of.nbytes},"select":"{part.text()}"', of.nbytes, wrote, fill)
+    def select(self, labels: str) -> str:
+        """A selection by labels of coordinates as one by numbers."""
+        import json
 
-        if values.nbytes <= min(most, PART):
-            _one(session, request(sel, values))
-        elif self.chunk and math.prod(self.chunk) * dtype.itemsize <= most:
-            # No two requests write to one chunk: each would encode the whole chunk.
-            parts = sel.parts(max(1, min(most, PART) // dtype.itemsize), self.chunk)
-            _stream(session, (request(part, values[where] if where else values) for part, where in parts))
-        else:
-            for part, where in sel.parts(max(1, most // dtype.itemsize)):
-                _one(session, request(part, values[where] if where else values))
-
-    def _most(self) -> int:
-        """How many bytes go with one request."""
-        link, _ = self.view._at()
-        return min(LONGEST, link.max_body)
-
-    def _other_shape(self, want: Any, got: Any) -> InvalidError:
-        return InvalidError(f"/{self.path} has another shape by now: the selection is {got}, not {want}; refresh or open it again", "selection")
+        return str(json.loads(self._call(e.SELECT, text=labels.encode())))
 
 
-def write_part(session: WritableView, path: str, sel: Selection, body: Any) -> None:
-    """One request that writes the elements of a selection."""
-    session._again(lambda l, h: l.call(w.WRITE, w.to_json({"view": h, "path": path, "select": sel.text()}), body))
-    session._dirty += 1
+@functools.lru_cache(256)
+def _packer(n: int) -> Callable[..., bytes]:
+    """Packs n integers."""
+    return struct.Struct(f"{n}q").pack
+
+
+def _packed(ints: Sequence[int]) -> bytes:
+    return _packer(len(ints))(*ints)
+
+
+def _address(a: Numbers) -> int:
+    """The address of the memory of an array in C order that can be written and is not empty."""
+    memory: Any = a
+    try:
+        return addressof(c_char.from_buffer(memory))  # a.ctypes takes several times as long
+    except ValueError:  # a type that the buffer protocol does not have
+        return a.ctypes.data
+
+
+def _bounds(a: Numbers) -> tuple[int, int]:
+    """The addresses of the memory of an array that is not empty."""
+    low = high = a.ctypes.data
+    for n, step in zip(a.shape, a.strides, strict=True):
+        low += min(0, (n - 1) * step)
+        high += max(0, (n - 1) * step)
+    return low, high + a.itemsize

@@ -139,6 +139,7 @@ _kinds: dict[str, type[ZarrdbError]] = {
     "version": VersionError,
     "moved": MovedError,
     "gone": ConnectionLostError,
+    "locked": LockedError,
     "session_closed": SessionClosedError,
 }
 

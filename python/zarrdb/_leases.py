@@ -15,7 +15,7 @@ import itertools
 import os
 from collections import deque
 
-from ._memory import Fd
+from ._fd import Fd
 from ._wire import by_system
 
 LINE = 41  # of an id of a version

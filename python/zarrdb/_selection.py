@@ -1,9 +1,7 @@
-"""Selections by indexing, as the server takes them, and in parts."""
+"""Selections by indexing, as the library takes them."""
 
 from __future__ import annotations
 
-import itertools
-import math
 import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,113 +14,94 @@ from ._errors import InvalidError
 class Selection:
     """The selection of numpy's basic indexing in a shape."""
 
-    items: list[int | range]  # one for each dimension
-    final: list[int]  # the shape with new dimensions
+    __slots__ = ("final", "ints", "shape")
+
+    # The selection as the library takes it: the number of dimensions, then for each one the first element, how many
+    # there are, or -1 for one without a dimension in the result, and the step.
+    ints: list[int]
+    shape: tuple[int, ...]
+    final: tuple[int, ...]  # the shape with new dimensions
 
     def __init__(self, key: Any, shape: tuple[int, ...]) -> None:
-        if type(key) is tuple and len(key) == len(shape):  # most often; the same as below in less time
-            simple: list[int | range] = []
-            for k, n in zip(key, shape, strict=True):
-                if type(k) is slice:
-                    simple.append(range(*k.indices(n)))
-                elif type(k) is int and 0 <= k < n:
-                    simple.append(k)
-                else:
-                    break
-            else:
-                self.items, self.final = simple, [len(r) for r in simple if isinstance(r, range)]
-                return
-        items = list(key) if isinstance(key, tuple) else [key]
-        dots = [i for i, k in enumerate(items) if k is Ellipsis]
-        whole = len(shape) - sum(k is not None and k is not Ellipsis for k in items)
-        if len(dots) > 1 or whole < 0:
-            raise IndexError(f"{key!r} has too many items for an array of {len(shape)} dimensions")
-        at = dots[0] if dots else len(items)
-        items[at : at + len(dots)] = [slice(None)] * whole
-        self.items, self.final = [], []
-        for k in items:
-            if k is None:
-                self.final.append(1)
-                continue
-            n = shape[len(self.items)]
-            if isinstance(k, slice):
+        items: Sequence[Any] = key if type(key) is tuple else (key,)
+        if not self._take(items, shape):
+            items, new = _plain(key, items, shape)
+            self._take(items, shape)
+            final = list(self.shape)
+            for axis in new:
+                final.insert(axis, 1)
+            self.final = tuple(final)
+
+    def _take(self, items: Sequence[Any], shape: tuple[int, ...]) -> bool:
+        """Take slices, and numbers inside the shape; false if there are other items."""
+        ints, counts = [len(shape)], []
+        if len(items) > len(shape):
+            return False
+        for k, n in zip(items, shape, strict=False):
+            if type(k) is int and 0 <= k < n:
+                ints += (k, -1, 1)
+            elif type(k) is slice:
                 r = range(*k.indices(n))
-                self.items.append(r)
-                self.final.append(len(r))
-                continue
-            try:
-                if isinstance(k, bool | np.bool_):
-                    raise TypeError
-                i = operator.index(k)
-            except TypeError:
-                raise InvalidError(f"{k!r}: the index of an array may have numbers, slices, ... and None; for other selections use zarr") from None
-            if not -n <= i < n:
-                raise IndexError(f"index {i} lies outside dimension {len(self.items)}, which has length {n}")
-            self.items.append(i + n if i < 0 else i)
+                count = len(r)
+                ints += (r.start, count, r.step if count > 1 else 1)  # any step may be longer than an integer of the library
+                counts.append(count)
+            else:
+                return False
+        for n in shape[len(items) :]:
+            ints += (0, n, 1)
+            counts.append(n)
+        self.ints = ints
+        self.shape = self.final = tuple(counts)
+        return True
 
     @classmethod
-    def of(cls, items: list[int | range]) -> Selection:
+    def of(cls, items: Sequence[int | range]) -> Selection:
         """The selection of an item for each dimension, all inside the array."""
         s = object.__new__(cls)
-        s.items, s.final = items, [len(r) for r in items if isinstance(r, range)]
+        s.ints = [len(items)]
+        for k in items:
+            s.ints += (k.start, len(k), k.step) if isinstance(k, range) else (k, -1, 1)
+        s.shape = s.final = tuple([len(r) for r in items if isinstance(r, range)])
         return s
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple([len(r) for r in self.items if isinstance(r, range)])
-
-    def text(self) -> str:
-        """The selection as on the command line."""
-        return ",".join([_text(k) for k in self.items])
-
-    def parts(self, most: int, unit: Sequence[int] = ()) -> Iterator[tuple[Selection, tuple[slice, ...]]]:
-        """The selection in parts of at most so many elements, with where they go, in C order.
-        They end where units do, the chunks of the array. So a part may be as long as a unit."""
-        axes = [i for i, k in enumerate(self.items) if isinstance(k, range)]
-        ranges = [r for r in self.items if isinstance(r, range)]
-        units = [unit[i] if unit else 1 for i in axes]
-        lengths = [len(r) for r in ranges]
-        total = math.prod(lengths)
-        for axis, (r, u) in enumerate(zip(ranges, units, strict=True)):
-            if total <= most:
-                break
-            rest = total // lengths[axis]
-            one = max(1, u // abs(r.step))
-            lengths[axis] = min(len(r), max(one, most // rest // one * one))
-            total = rest * lengths[axis]
-        cuts = [_cuts(r, n, u) for r, n, u in zip(ranges, lengths, units, strict=True)]
-        for where in itertools.product(*cuts):
-            items = list(self.items)
-            for i, r, at in zip(axes, ranges, where, strict=True):
-                items[i] = r[at]
-            yield Selection.of(items), where
+    def halves(self) -> Iterator[tuple[Selection, tuple[slice, ...]]]:
+        """The selection in two parts along its longest dimension, with where they go."""
+        items = [at if n < 0 else range(at, at + n * step, step) for at, n, step in zip(*[iter(self.ints[1:])] * 3, strict=True)]
+        axes = [i for i, k in enumerate(items) if isinstance(k, range)]
+        axis = max(axes, key=lambda i: len(items[i]))
+        whole = items[axis]
+        assert isinstance(whole, range)
+        middle = len(whole) // 2
+        for part in (slice(0, middle), slice(middle, len(whole))):
+            items[axis] = whole[part]
+            yield Selection.of(items), tuple([part if i == axis else slice(None) for i in axes])
 
 
-def _cuts(r: range, n: int, unit: int) -> list[slice]:
-    """A range in pieces of about n elements, that end where units do."""
-    if n >= len(r):
-        return [slice(0, len(r))]
-    out, lo = [], 0
-    each = max(1, n * abs(r.step) // unit)  # units of a piece
-    while lo < len(r):
-        if r.step > 0:
-            end = (r[lo] // unit + each) * unit  # in the array
-            hi = -((r[0] - end) // r.step)
-        else:
-            end = (r[lo] // unit - each + 1) * unit - 1
-            hi = -((end - r[0]) // -r.step)
-        hi = min(max(hi, lo + 1), len(r))
-        out.append(slice(lo, hi))
-        lo = hi
-    return out
-
-
-def _text(k: int | range) -> str:
-    if isinstance(k, int):
-        return str(k)
-    if len(k) == 0:
-        return "0:0"
-    if k.step == 1:
-        return f"{k.start}:{k.stop}:1"
-    stop = k[-1] + (1 if k.step > 0 else -1)
-    return f"{k[0]}:{stop if stop >= 0 else ''}:{k.step}"
+def _plain(key: Any, items: Sequence[Any], shape: tuple[int, ...]) -> tuple[list[int | slice], list[int]]:
+    """Items as a slice or a number inside the shape for each dimension, and the places of new dimensions in the result."""
+    dots = [i for i, k in enumerate(items) if k is Ellipsis]
+    whole = len(shape) - sum(k is not None and k is not Ellipsis for k in items)
+    if len(dots) > 1 or whole < 0:
+        raise IndexError(f"{key!r} has too many items for an array of {len(shape)} dimensions")
+    at = dots[0] if dots else len(items)
+    out, new, axes = list[int | slice](), list[int](), 0
+    for k in (*items[:at], *[slice(None)] * whole, *items[at + len(dots) :]):
+        if k is None:
+            new.append(axes)
+            axes += 1
+            continue
+        if isinstance(k, slice):
+            out.append(k)
+            axes += 1
+            continue
+        try:
+            if isinstance(k, bool | np.bool_):
+                raise TypeError
+            i = operator.index(k)
+        except TypeError:
+            raise InvalidError(f"{k!r}: the index of an array may have numbers, slices, ... and None; for other selections use zarr") from None
+        n = shape[len(out)]
+        if not -n <= i < n:
+            raise IndexError(f"index {i} lies outside dimension {len(out)}, which has length {n}")
+        out.append(i + n if i < 0 else i)
+    return out, new

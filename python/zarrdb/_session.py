@@ -392,6 +392,7 @@ class Session(Contents, WritableView):
             out = link.ask(w.BEGIN, again)
         except ConnectionLostError as e:
             raise self._unknown("a discard", e) from e
+        self._close_inside(True)
         self._handle, self._info, self._dirty = out["view"], out["session"], 0
         self._forget()
 

@@ -24,7 +24,7 @@ class Contents(View):
     """The forms in which a version or a session gives its contents."""
 
     def array(self, path: str) -> Array:
-        """The array at a path, decoded by the server; see `Array`.
+        """The array at a path, decoded in this process; see `Array`.
 
         >>> repo.at("main").array("t2m")[1, ::3].tolist()
         [280.0, 280.0]
@@ -138,6 +138,7 @@ class Snapshot(Contents):
             if self._closed:
                 return
             link: Any = self._link
+            self._close_inside(link.over is None)
             self._let_go()
             self._link = cast(w.Link, _Closed)
         if link.over is None and link.pid == os.getpid():

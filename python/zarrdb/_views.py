@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from . import _engine
 from . import _wire as w
 from ._client import RECONNECTS, Client
 from ._errors import ChangedError, ConnectionLostError, InvalidError, NotFoundError, ZarrdbError
@@ -27,6 +28,7 @@ class View:
     def __init__(self, client: Client, link: w.Link, handle: int) -> None:
         self._client, self._link, self._handle = client, link, handle
         self._opening = threading.RLock()
+        self._within: tuple[_engine.Handle, _engine.Handle] | None = None  # the database and this view in the library
         client.views[id(self)] = self
 
     def _forked(self) -> None:
@@ -40,6 +42,7 @@ class View:
     def _let_go(self) -> None:
         """Have the server close the view, at once or with the next request. Finalizers call it at any time."""
         link = getattr(self, "_link", None)
+        self._within = None
         if link is not None and link.over is None and link.pid == os.getpid():
             if self._handle:
                 link.unused.append(self._handle)
@@ -95,6 +98,32 @@ class View:
                 if n == RECONNECTS:
                     raise
         raise AssertionError
+
+    def _inside(self, fn: Callable[[_engine.Handle], T]) -> T:
+        """Run fn with this view as the library of this process has it open."""
+        for n in range(RECONNECTS + 1):
+            try:
+                self._at()
+                engine, within = self._client.engine(), self._within
+                if within is None or within[0] is not engine:
+                    with self._opening:
+                        within = self._within
+                        if within is None or within[0] is not engine:
+                            within = self._within = engine, _engine.Handle(_engine.VIEW, engine, self._rev())
+                return fn(within[1])
+            except ZarrdbError as e:
+                if n == RECONNECTS or not isinstance(e, ConnectionLostError) and e.code not in ("view_closed", "closed"):
+                    raise
+                if not isinstance(e, ConnectionLostError):  # another thread has closed it, or the database
+                    self._within = None
+                    continue
+                self._client.query(w.DATABASES, {})  # finds the next process that has the database open, or starts one
+        raise AssertionError
+
+    def _close_inside(self, wait: bool) -> None:
+        within, self._within = self._within, None
+        if within is not None:
+            within[1].close(wait)
 
     def _fetch(self, op: int, meta: Callable[[int], bytes], flags: int = 0) -> tuple[bytes | bytearray | None, int, bytes]:
         def ask(link: w.Link, handle: int) -> tuple[bytes | bytearray | None, int, bytes]:

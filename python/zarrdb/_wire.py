@@ -22,19 +22,19 @@ from operator import itemgetter
 from typing import Any, NamedTuple, NoReturn
 
 from ._errors import ConnectionLostError, InvalidError, VersionError, ZarrdbError, failure
-from ._memory import AVAILABLE, Blocks, Fd, own
+from ._fd import Fd, own
 
 PROTOCOL = 1
 ZERO = bytes(20)
 
 HELLO, CANCEL, BYE, GET, STAT, SET, DELETE, _, LIST, LIST_DIR = range(1, 11)
 OPEN, CLOSE, FORGET, DATABASES, RESOLVE, REFS, _, LOG, DIFF, SESSIONS = range(11, 21)
-BEGIN, _, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD, ARRAY, READ, WRITE = range(21, 31)
-SELECT, READ_MANY, GUARD, MOVE, REBASE, FORK, JOIN = range(32, 39)
+BEGIN, _, SAVEPOINT, CHANGES, DELETE_PREFIX, COMMIT, DISCARD = range(21, 28)
+GUARD, MOVE, REBASE, FORK, JOIN = range(34, 39)
 LEAVE, RECALL, ASK, SHARE, VISIT, PING = 42, 47, 50, 58, 59, 61
 
-REPLY, ERROR, PLACE, BYTES, AHEAD = 1, 2, 4, 8, 16
-ALL, FROM, SPAN, LAST, AT_MOST = range(5)
+REPLY, ERROR, PLACE, BYTES = 1, 2, 4, 8
+ALL, FROM, SPAN, LAST = range(4)
 
 _header = struct.Struct("<IBBHII")
 _get = struct.Struct("<IB3xqq")
@@ -51,11 +51,9 @@ _oob = socket.CMSG_SPACE(4 * 64) if hasattr(socket, "CMSG_SPACE") else 0
 MAX_FILES = 128
 DRAIN = -1
 
-# How many seconds to look for a reply before sleeping until it is there, and for each byte of
-# a result: to be woken takes longer than most requests. After failures that many replies
-# are waited for asleep.
+# How many seconds to look for a reply before sleeping until it is there: to be woken takes longer than most
+# requests. After failures that many replies are waited for asleep.
 PATIENCE = 250e-6 if _dontwait and (os.cpu_count() or 1) > 1 else 0.0
-PATIENCE_BYTE = 0.3e-9
 MAX_REST = 255
 # A server that is stopped neither answers nor ends the connection. A request to it fails after half of
 # this many seconds, and a third of them later if no other server was found.
@@ -145,7 +143,6 @@ class Link:
         self.over: ConnectionLostError | None = None
         self.pid = os.getpid()
         self._most, self._rest, self._pause, self._missed = 1, 1, 0, False
-        self.blocks: Blocks | None = None  # where the server takes them
         self.max_meta, self.max_body = 4 << 20, 512 << 20
         self._quiet = 0  # how often nothing has arrived in time
         sock.settimeout(max(1.0, limit / 3))
@@ -155,13 +152,15 @@ class Link:
             self.close()
             raise VersionError(f"process {self.hello.get('pid')} speaks protocol {self.hello.get('protocol')}, this one {PROTOCOL}")
         self._most = max(1, self.hello.get("requests", 1))
-        if AVAILABLE and "blocks" in (self.hello.get("capabilities") or ()):
-            self.blocks = Blocks(self.hello.get("max_blocks") or 0)
         self.max_meta = self.hello.get("max_meta") or self.max_meta
         self.max_body = self.hello.get("max_body") or self.max_body
         sock.settimeout(None)
+        self.bound(limit)
+
+    def bound(self, limit: float) -> None:
+        """Set the limit for a server that is stopped; see LIMIT."""
         for option, seconds in ((socket.SO_RCVTIMEO, max(0.25, limit / 8)), (socket.SO_SNDTIMEO, max(1.0, limit / 2))):
-            sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", int(seconds), int(seconds % 1 * 1e6)))
+            self._sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", int(seconds), int(seconds % 1 * 1e6)))
 
     def alive(self) -> bool:
         """Whether the connection is open and nothing is to be received: the last message of a server that ends may be."""
@@ -203,7 +202,7 @@ class Link:
             raise InvalidError(f"{len(meta)} and {len(body)} bytes at once, where {self.max_meta} and {self.max_body} are taken", "too_large")
         if wait and self.unused:
             self.close_views()
-        if self._dropped or self._recalled or self.blocks and self.blocks.lost:
+        if self._dropped or self._recalled:
             self._give_back()
         id = None
         try:
@@ -217,10 +216,10 @@ class Link:
                     self._end(e)
             self._failed(id, e)
 
-    def finish(self, id: int, size: int = 0) -> Frame:
-        """The reply to a request, which gives a result of that many bytes. A failure is raised as its exception."""
+    def finish(self, id: int) -> Frame:
+        """The reply to a request. A failure is raised as its exception."""
         try:
-            frame = self._await(id, PATIENCE + PATIENCE_BYTE * size)
+            frame = self._await(id)
         except BaseException as e:
             self._failed(id, e)
         if frame.flags & ERROR:
@@ -294,7 +293,7 @@ class Link:
                         self._end(e)
                 raise
 
-    def _await(self, id: int, patience: float) -> Frame:
+    def _await(self, id: int) -> Frame:
         try:
             with self._lock:
                 while (frame := self._replies[id]) is None:
@@ -306,7 +305,7 @@ class Link:
                     self._cond.wait()
             if frame is None:  # this thread reads
                 if len(self._busy) == 1 and not self._buf:
-                    self._look(patience)
+                    self._look()
                 while frame is None:
                     got, other = self._receive()
                     with self._lock:
@@ -431,12 +430,12 @@ class Link:
                     self._dropped.append(self._files.popitem(last=False)[0])
         return id, Frame(op, flags, meta, body, passed if op == VISIT else ())
 
-    def _look(self, patience: float) -> None:
+    def _look(self) -> None:
         """Receive something if it comes soon."""
         if self._rest or not PATIENCE:
             self._rest = max(0, self._rest - 1)
             return
-        until = time.perf_counter() + patience
+        until = time.perf_counter() + PATIENCE
         while True:
             with suppress(BlockingIOError):
                 self._some(_dontwait)
@@ -534,23 +533,13 @@ class Link:
                 file.views.add(view)
         return None if file is None else file.mapped(off, n)
 
-    @staticmethod
-    def place(frame: Frame) -> tuple[int, int, int] | None:
-        """Where the value of a reply to get is: the number of a file, offset and length."""
-        return _place.unpack(frame.meta)[2:] if frame.flags & PLACE else None
-
     def _give_back(self) -> None:
-        """Let the server forget blocks and files. It may not know them."""
+        """Let the server forget files. It may not know them."""
         with suppress(IndexError):  # another thread was faster
             while self._dropped:
                 number = self._dropped[0]
                 self._tell(FORGET, {"file": number})
                 _remove(self._dropped, number)
-            while self.blocks and self.blocks.lost:
-                block = self.blocks.lost[0]
-                self._tell(FORGET, {"block": block.number})
-                _remove(self.blocks.lost, block)
-                self.blocks.known.pop(block.number, None)
         if self._recalled:
             self._tell(RECALL, {})
             self._recalled = False

@@ -1,14 +1,12 @@
-"""A codec pipeline for zarr-python 3: the server decodes and encodes.
+"""A codec pipeline for zarr-python 3: the library in this process decodes and encodes.
 
     with zarrdb.codecs.use():  # or for good: zarrdb.codecs.use()
         zarr.open_array(snapshot.store, path="t2m")[:]
 
-    z[:] ──▶ zarr-python: chunks and selections ──▶ one request ──▶ server decodes
-                                                                       │
-    numpy array  ◀───copy────  memory that both map  ◀─────────────────┘
+    z[:] ──▶ zarr-python: chunks and selections ──▶ one call ──▶ library decodes into numpy's memory
 
-Stores that are not of zarrdb, and arrays that the server cannot decode, go through
-zarr-python's own pipeline. Values are the same either way. The server merges writes to parts of
+Stores that are not of zarrdb, and arrays that the library cannot decode, go through
+zarr-python's own pipeline. Values are the same either way. The library merges writes to parts of
 chunks, so that processes which write to the same chunk lose nothing.
 """
 
@@ -30,11 +28,9 @@ from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.core.config import config
 from zarr.registry import register_ndbuffer, register_pipeline
 
-from . import _wire as w
 from ._array import element_type
 from ._elements import Elements
 from ._errors import ConnectionLostError, SessionClosedError, SessionLostError, ZarrdbError
-from ._plain import PlainChunks
 from ._selection import Selection
 from ._store import ZarrdbStore
 from ._views import View, WritableView
@@ -50,10 +46,10 @@ INLINE = 4 << 20
 # Chunks that are read to select single elements from them are read so many bytes at a time.
 AT_ONCE = 64 << 20
 
-# Arrays that the server cannot decode, by view.
+# Arrays that the library cannot decode, by view.
 _refused: weakref.WeakKeyDictionary[View, set[str]] = weakref.WeakKeyDictionary()
-# Chunks that are stored as they are, by view, then by path, shape of the chunks and type.
-_files: weakref.WeakKeyDictionary[View, dict[tuple[Any, ...], PlainChunks | None]] = weakref.WeakKeyDictionary()
+# Arrays that are open in the library, by view, then by path and type.
+_opened: weakref.WeakKeyDictionary[View, dict[tuple[Any, ...], Any]] = weakref.WeakKeyDictionary()
 
 
 class _Refused(Exception):
@@ -61,7 +57,7 @@ class _Refused(Exception):
 
 
 class LazyNDBuffer(CPUBuffer):
-    """Memory for a result, which is made at the first use, or is the memory into which the server decoded."""
+    """Memory for a result, which is made at the first use, or is the memory into which the library decoded."""
 
     _array: Numbers | None
     _wanted: tuple[tuple[int, ...], np.dtype[Any], str]
@@ -93,7 +89,7 @@ class LazyNDBuffer(CPUBuffer):
 
 @dataclass(frozen=True)
 class ZarrdbCodecPipeline(BatchedCodecPipeline):
-    """zarr-python's pipeline, with the server of a zarrdb store in its place where it can be."""
+    """zarr-python's pipeline, with the library in its place where it can be."""
 
     metadata: Any = None  # of the array; None inside a shard
 
@@ -161,8 +157,9 @@ class ZarrdbCodecPipeline(BatchedCodecPipeline):
         values = np.asarray(value.as_numpy_array())
         if values.ndim and values.size != math.prod(box.shape):
             raise _Refused
+        values = values.astype(chunks.little, copy=False)
         values = np.broadcast_to(values, box.shape) if values.ndim == 0 else values.reshape(box.shape)
-        write = lambda: chunks.ask(lambda: chunks.elements().write(box, values.astype(chunks.little, copy=False)))
+        write = lambda: chunks.ask(lambda: chunks.elements().write(box, values))
         await _run(values.size * chunks.dtype.itemsize, write)
         for where, *_ in batch:
             session._seen.pop(where.path, None)  # it is another value by now
@@ -177,7 +174,7 @@ class _Chunks:
         if not isinstance(store, ZarrdbStore) or not _regular(metadata):
             raise _Refused
         if not getattr(spec.config, "read_missing_chunks", True):
-            raise _Refused  # the server does not tell which chunks are missing
+            raise _Refused  # the library does not tell which chunks are missing
         self.metadata = metadata
         self.view: View = store.session
         self.form = _Form(metadata, len(spec.shape))
@@ -194,35 +191,25 @@ class _Chunks:
         return len(self.batch) * math.prod(self.batch[0][1].shape) * self.dtype.itemsize
 
     def elements(self) -> Elements:
-        """The array as the server has it."""
-        codecs: list[Any] = list(getattr(self.metadata, "codecs", ()))
-        inner = getattr(codecs[0], "chunk_shape", None) if len(codecs) == 1 else None  # of a shard
-        chunk = tuple(self.batch[0][1].shape)
-        made = Elements(self.view, self.path, tuple(self.metadata.shape), tuple(inner or chunk), self.little, self.check, chunk)
-        if self.view.read_only and _plain(self.metadata):
-            chunks = _files.setdefault(self.view, {})
-            form = (self.path, made.unit, self.little)
-            if form not in chunks:
-                o = self.view._again(lambda l, h: l.ask(w.ARRAY, {"view": h, "path": self.path}))
-                self.check(o)
-                same = tuple(o.get("unit") or o.get("chunks") or ()) == made.unit and o.get("plain")
-                chunks[form] = PlainChunks(o["plain"], made.unit, self.little) if same else None
-            made.plain = chunks[form]
+        """The array as the library has it."""
+        known, key = _opened.setdefault(self.view, {}), (self.path, self.little)
+        made = Elements(self.view, self.path, self.little, self.check, known.get(key))
+        known[key] = made.open()
         return made
 
     def check(self, o: dict[str, Any]) -> None:
-        """Compare the server's type with zarr-python's."""
+        """Compare the library's type with zarr-python's."""
         if not o.get("numpy") or element_type(o["numpy"]).newbyteorder("<") != self.little:
             raise _Refused
 
     def ask(self, fn: Any) -> Any:
-        """Run a request. The server may not know a codec, or see something in another way."""
+        """Run a call. The library may not know a codec, or see something in another way."""
         try:
             return fn()
         except (SessionLostError, SessionClosedError, ConnectionLostError):
             raise
         except (ZarrdbError, _Refused) as e:
-            if getattr(e, "code", "") not in ("corrupt", "corrupt_data", "selection", "no_node"):
+            if isinstance(e, _Refused) or e.code in ("unsupported", "type", "metadata", "invalid"):
                 _refused.setdefault(self.view, set()).add(self.path)
             raise _Refused from e
 
@@ -305,13 +292,6 @@ class _Form:
 
 def _regular(metadata: Any) -> bool:
     return metadata.zarr_format == 2 or type(metadata.chunk_grid).__name__.startswith("RegularChunkGrid")
-
-
-def _plain(metadata: Any) -> bool:
-    """Whether chunks may be stored as their elements. The server decides."""
-    if metadata.zarr_format == 2:
-        return not metadata.compressor and not metadata.filters
-    return [type(c).__name__ for c in metadata.codecs] == ["BytesCodec"]
 
 
 def _tuple(sel: Any, ndim: int) -> tuple[Any, ...] | None:

@@ -10,12 +10,12 @@ import (
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
-// A block is memory of a client that stays mapped on both sides, so that results cost
+// A block is memory of a client that stays mapped on both sides, so that values cost
 // neither a map nor fresh pages:
 //
-//	read, block 3, descriptor ──▶ add ──▶ map, decode into it
-//	read, block 3             ──▶ use ──▶      decode into it
-//	forget, block 3           ──▶ forget: unmapped when no request uses it
+//	set, block 3, descriptor ──▶ add ──▶ map, read the value from it
+//	set, block 3             ──▶ use ──▶      read the value from it
+//	forget, block 3          ──▶ forget: unmapped when no request uses it
 
 // A client has at most so many blocks, and so many bytes in them: their pages are memory
 // of this process too. Other users have less.

@@ -40,6 +40,7 @@ type DialOptions struct {
 	// bound requests that a running process works on.
 	Limit time.Duration
 
+	listed bool                       // another client of this process writes its versions into a file; see visit
 	wait   time.Duration              // for the first answer; default helloTime
 	holder func() *engine.LockedError // describes the process at the other end of a new connection; may be nil
 }

@@ -381,9 +381,6 @@ func (e sendError) Unwrap() error { return e.error }
 func (c *conn) send(f, reply *wire.Frame) error {
 	mmap.Touch(reply.Body) // a frame is sent whole or not at all
 	reply.ID, reply.Op, reply.Flags = f.ID, f.Op, reply.Flags|wire.FlagReply
-	if f.Op == wire.OpRead {
-		c.here.sends(c.w)
-	}
 	// A client may use the id anew as soon as it has the reply.
 	c.ended(f.ID)
 	err := c.w.Send(reply)

@@ -93,7 +93,7 @@ func TestMove(t *testing.T) {
 		return err
 	}
 	must.Do(t, move("x", "g/y"))
-	if _, err := s.ArrayInfo(bg, "g/y"); err != nil {
+	if _, err := s.Array(bg, "g/y"); err != nil {
 		t.Error(err)
 	}
 	if err := move("x", "z"); !errors.Is(err, kv.ErrNotFound) && failure(err).Code != "no_node" {

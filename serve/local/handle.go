@@ -11,7 +11,6 @@ import (
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
-	"github.com/zarrdb/zarrdb/zarr"
 )
 
 // handler answers a request: it sends one reply, or returns an error without having
@@ -52,17 +51,11 @@ var handlers = map[wire.Op]handler{
 	wire.OpLog:     object((*conn).log),
 	wire.OpDiff:    object((*conn).diff),
 	wire.OpAsk:     (*conn).ask,
-	wire.OpArray:   object(with((*conn).use, (*conn).arrayInfo)),
-	wire.OpRead:    onView(fromJSON[wire.Array](wire.OpRead), (*conn).readElements),
-	wire.OpWrite:   onSession(fromJSON[wire.Array](wire.OpWrite), (*conn).writeElements),
-
-	wire.OpSelect:   object(with((*conn).use, (*conn).selectLabels)),
-	wire.OpReadMany: onView(fromJSON[wire.ArrayMany](wire.OpReadMany), (*conn).readMany),
-	wire.OpGuard:    object(with((*conn).session, (*conn).guard)),
-	wire.OpMove:     object(with((*conn).session, (*conn).move)),
-	wire.OpRebase:   object(with((*conn).session, (*conn).rebase)),
-	wire.OpFork:     object(with((*conn).session, (*conn).fork)),
-	wire.OpJoin:     object(with((*conn).session, (*conn).joinFork)),
+	wire.OpGuard:   object(with((*conn).session, (*conn).guard)),
+	wire.OpMove:    object(with((*conn).session, (*conn).move)),
+	wire.OpRebase:  object(with((*conn).session, (*conn).rebase)),
+	wire.OpFork:    object(with((*conn).session, (*conn).fork)),
+	wire.OpJoin:    object(with((*conn).session, (*conn).joinFork)),
 
 	wire.OpSessions:     object((*conn).sessions),
 	wire.OpBegin:        object((*conn).begin),
@@ -170,11 +163,9 @@ type view struct {
 	*serve.View
 	db string
 
-	// Of conn.mu: requests that use it, whether it is to be released then, and
-	// arrays of a version by path.
+	// Of conn.mu: requests that use it, and whether it is to be released then.
 	uses   int
 	closed bool
-	arrays map[string]*zarr.Array
 
 	watching sync.Mutex
 	watch    func() // ends the counting of writes

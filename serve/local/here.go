@@ -29,10 +29,6 @@ type here struct {
 	last    uint64 // number of the last request
 	current uint64 // number of the request that is being answered, or 0
 	watched uint64 // the last one when the timer was set
-
-	// crowd is how many reads of elements are to be answered in parallel, because the
-	// client had several under way.
-	crowd int
 }
 
 // enter notes that a request is answered here, and returns its number.
@@ -91,36 +87,8 @@ func (h *here) stop() {
 	}
 }
 
-// crowdSize is how many reads of elements are answered in parallel after two of them
-// were under way at a time.
-const crowdSize = 64
-
 // answers reports whether the goroutine that receives answers an operation itself.
-// alone says that no other request is under way. It does not answer itself what clients
-// send several of at a time: such requests are to be answered in parallel.
+// alone says that no other request is under way.
 func (h *here) answers(op wire.Op, alone bool) bool {
-	if op == wire.OpRead {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if !alone {
-			h.crowd = crowdSize
-		}
-		if h.crowd > 0 {
-			h.crowd--
-			return false
-		}
-		return true
-	}
 	return alone && (op.Quick() || op == wire.OpCommit || op == wire.OpSavepoint)
-}
-
-// sends is called before the reply to a read of elements is sent on w. A request that has
-// arrived by then was sent beside the read: the next requests are then answered in parallel.
-// A request that arrives later may have been sent after the reply.
-func (h *here) sends(w *wire.Conn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.current != 0 && w.Waiting() { // the goroutine that receives is answering, and cannot leave
-		h.crowd = crowdSize
-	}
 }

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -21,55 +20,6 @@ type session struct {
 
 // requests are about a view on a connection.
 type requests struct{ tx *Session }
-
-// ArrayInfo describes the array at a path.
-func (s requests) ArrayInfo(ctx context.Context, path string) (out wire.ArrayInfo, err error) {
-	err = s.tx.on(ctx, func(l *link, handle uint32, _ bool) (err error) {
-		out, err = ask[wire.ArrayInfo](ctx, l, wire.OpArray, wire.Array{View: handle, Path: path})
-		return err
-	})
-	return out, err
-}
-
-// ReadArray returns the elements that a selection names, as on a command line: in C
-// order, little-endian. The server decodes them, with the chunks that it has cached.
-func (s requests) ReadArray(ctx context.Context, path, sel string) (b []byte, shape []int64, err error) {
-	err = s.tx.on(ctx, func(l *link, handle uint32, _ bool) error {
-		meta, err := json.Marshal(wire.Array{View: handle, Path: path, Select: sel})
-		if err != nil {
-			return err
-		}
-		f, err := l.call(ctx, &wire.Frame{Op: wire.OpRead, Meta: meta}, false)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		var out wire.Elements
-		if err := wire.ParseJSON(f.Op, f.Meta, &out); err != nil {
-			return err
-		}
-		b, shape = f.Body, out.Shape
-		return nil
-	})
-	return b, shape, err
-}
-
-// WriteArray writes elements to a selection; see [requests.ReadArray]. Unselected
-// elements of a chunk keep their values, even under concurrent writes. The write
-// does not depend on earlier reads.
-func (s requests) WriteArray(ctx context.Context, path, sel string, b []byte) error {
-	return s.tx.wrote(s.tx.on(ctx, func(l *link, handle uint32, _ bool) error {
-		meta, err := json.Marshal(wire.Array{View: handle, Path: path, Select: sel})
-		if err != nil {
-			return err
-		}
-		f, err := l.call(ctx, &wire.Frame{Op: wire.OpWrite, Meta: meta, Body: b}, false)
-		if err == nil {
-			f.Close()
-		}
-		return err
-	}))
-}
 
 // Sessions lists the sessions that can be resumed or are open, oldest first.
 func (c *Client) Sessions(ctx context.Context, db string) ([]txn.SessionInfo, error) {

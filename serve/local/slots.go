@@ -194,3 +194,19 @@ func (c *conn) inBlock(f *wire.Frame) request {
 	}
 	return request{f: &wire.Frame{ID: f.ID, Op: f.Op, Meta: meta, Body: b}, k: k}
 }
+
+// memory is the file that a client passed for a block, nil if it passed none.
+func memory(f *wire.Frame) (*os.File, error) {
+	switch len(f.Files) {
+	case 0:
+		return nil, nil
+	case 1:
+	default:
+		return nil, fmt.Errorf("%w: %d descriptors where one or none is expected", ErrRequest, len(f.Files))
+	}
+	fi, err := f.Files[0].Stat()
+	if err == nil && !fi.Mode().IsRegular() {
+		err = fmt.Errorf("%w: a block is memory, not %v", ErrRequest, fi.Mode().Type())
+	}
+	return f.Files[0], err
+}

@@ -3,6 +3,7 @@ package local
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 )
 
@@ -170,8 +172,19 @@ func Sockets(dir string) ([]string, error) {
 	for _, folder := range append(privateFolders(), sharedFolder(os.Getuid())) {
 		add(folder, os.Getuid())
 	}
-	if uid, ok := ownerOf(filepath.Join(dir, "index", "HOLDER")); ok && uid != os.Getuid() {
-		add(sharedFolder(uid), uid)
+	holder := filepath.Join(dir, "index", "HOLDER")
+	if uid, ok := ownerOf(holder); ok {
+		if uid != os.Getuid() {
+			add(sharedFolder(uid), uid)
+		}
+		// The holder may have another directory for temporary files.
+		var h struct{ Socket string }
+		text, _ := os.ReadFile(holder)
+		if json.Unmarshal(text, &h) == nil && h.Socket != "" && !isInside(h.Socket) && !slices.Contains(list, h.Socket) {
+			if owner, ok := ownerOf(filepath.Dir(h.Socket)); ok && owner == uid {
+				list = append(list, h.Socket)
+			}
+		}
 	}
 	in, err := inside(dir)
 	return append(list, in.path), err

@@ -70,6 +70,11 @@ func (c *Client) visit(ctx context.Context, l *link, db string, leases []*lease)
 	if was.file != nil {
 		_ = was.file.Close()
 	}
+	if c.o.listed { // an empty list: no server waits for this client
+		if fi, err := f.Files[0].Stat(); err == nil {
+			_, _ = f.Files[0].WriteAt([]byte("\n"), fi.Size())
+		}
+	}
 	c.peers[db] = peerFile{out.Peer, f.Files[0]}
 	f.Files = nil
 	return out, nil

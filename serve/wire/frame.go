@@ -88,12 +88,12 @@ const (
 	OpDeletePrefix               // Stat, nothing
 	OpCommit                     // Publish, Commit
 	OpDiscard                    // Handle, nothing
-	OpArray                      // Array, ArrayInfo
-	OpRead                       // Array, Elements
-	OpWrite                      // Array, nothing
 	_                            // of earlier versions
-	OpSelect                     // Array, Selected
-	OpReadMany                   // ArrayMany, ElementsMany
+	_                            // of earlier versions
+	_                            // of earlier versions
+	_                            // of earlier versions
+	_                            // of earlier versions
+	_                            // of earlier versions
 	OpGuard                      // Guard, nothing
 	OpMove                       // Move, nothing
 	OpRebase                     // Rebase, Session
@@ -128,8 +128,8 @@ const (
 var opNames = [numOps]string{
 	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "", "list", "list_dir", "open", "close", "forget",
 	"databases", "resolve", "refs", "", "log", "diff", "sessions", "begin", "", "savepoint", "changes",
-	"delete_prefix", "commit", "discard", "array", "read", "write", "",
-	"select", "read_many", "guard", "move", "rebase", "fork", "join", "", "", "", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
+	"delete_prefix", "commit", "discard", "", "", "", "",
+	"", "", "guard", "move", "rebase", "fork", "join", "", "", "", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
 	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share", "visit", "watch", "ping",
 }
 

@@ -351,47 +351,6 @@ type Bytes struct {
 	Offset    uint64 `json:"offset,omitempty"`
 }
 
-// Array names elements of an array.
-type Array struct {
-	View uint32 `json:"view"`
-	Path string `json:"path"`
-	// Select is the selection as on a command line: "0:24, ::2, 5".
-	Select string `json:"select,omitempty"`
-	// Bytes is how many bytes the elements of a write have in the file or block, 0 if the
-	// client does not say.
-	Bytes int64 `json:"bytes,omitempty"`
-	Destination
-}
-
-// ArrayInfo describes an array.
-type ArrayInfo struct {
-	Format     int             `json:"format"`
-	Shape      []int64         `json:"shape"`
-	Chunks     []int64         `json:"chunks,omitempty"` // nil if their shapes differ
-	Unit       []int64         `json:"unit,omitempty"`   // the part of a chunk that is decoded at once, if chunks have parts
-	Type       string          `json:"type"`             // the name in Zarr v3, else "json" or "ragged<int32>"
-	NumPy      string          `json:"numpy,omitempty"`  // of decoded elements, as Python writes it: "'<i4'"; of the parts of a ragged one
-	ItemSize   int             `json:"item_size"`        // 0 for a variable length
-	Dimensions []string        `json:"dimensions,omitempty"`
-	Attributes json.RawMessage `json:"attributes,omitempty"`
-	Plain      *PlainKeys      `json:"plain,omitempty"` // where chunks are stored as elements
-}
-
-// PlainKeys are the keys of chunks that are stored as elements, as Elements describes
-// them: Prefix and the numbers of the chunk with Separator between them.
-type PlainKeys struct {
-	Prefix    string `json:"prefix"`
-	Separator string `json:"separator"`
-}
-
-// Elements describes decoded elements: C order, little-endian. Elements of
-// variable length are in the layout of dtype.Variable, and ItemSize is 0.
-type Elements struct {
-	Shape    []int64 `json:"shape"`
-	ItemSize int     `json:"item_size"`
-	NumPy    string  `json:"numpy,omitempty"` // as in ArrayInfo
-}
-
 // ParseJSON reads a JSON meta. No meta is an empty object.
 func ParseJSON(op Op, meta []byte, v any) error {
 	if len(meta) == 0 {

@@ -27,9 +27,3 @@ func (l List) On() uint32 { return l.View }
 
 // On implements [OnView].
 func (d Diff) On() uint32 { return d.View }
-
-// On implements [OnView].
-func (a Array) On() uint32 { return a.View }
-
-// On implements [OnView].
-func (a ArrayMany) On() uint32 { return a.View }

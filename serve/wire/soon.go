@@ -115,10 +115,6 @@ func (c *Conn) Ready(ctx context.Context) bool {
 // CanReady reports whether Ready can wait on this connection.
 func (c *Conn) CanReady() bool { return c.raw != nil }
 
-// Waiting reports whether something of the next frame has arrived. It is for the
-// goroutine that receives.
-func (c *Conn) Waiting() bool { return c.to > c.from || c.raw != nil && c.look(0) }
-
 // Buffered reports whether the next frame has begun to arrive, and is short.
 func (c *Conn) Buffered() bool {
 	if c.to-c.from < headerSize {
