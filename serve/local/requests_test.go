@@ -2,10 +2,8 @@ package local
 
 import (
 	"context"
-	"testing"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -35,15 +33,4 @@ func (c *Client) Sessions(ctx context.Context, db string) ([]txn.SessionInfo, er
 func (c *Client) Databases(ctx context.Context) ([]string, error) {
 	out, err := query[wire.Names](ctx, c, wire.OpDatabases, none{})
 	return out.Names, err
-}
-
-// handles opens a version that requests name by a handle, as those of clients in other
-// languages do.
-func handles(t testing.TB, c *Client, rev string) requests {
-	t.Helper()
-	l := must.Get(c.link(bg))(t)
-	out := must.Get(ask[wire.View](bg, l, wire.OpOpen, wire.Open{Rev: rev}))(t)
-	v := requests{&Session{c: c, l: l, handle: out.View}}
-	t.Cleanup(func() { _ = v.tx.Close() })
-	return v
 }
