@@ -516,7 +516,7 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	slices.Sort(reads)
-	if got := strings.Join(reads, ", "); got != "care errors, check, checkpoints, committed, damage, keep, last care, payloads, pin, protect, sessions, sync" {
+	if got := strings.Join(reads, ", "); got != "care errors, check, checkpoints, committed, damage, fetch payloads, keep, last care, payloads, pin, protect, sessions, sync" {
 		t.Errorf("these change nothing: %s", got)
 	}
 }

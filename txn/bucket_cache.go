@@ -28,7 +28,7 @@ type BucketCacheOptions struct {
 	Parent string // has the clones of all buckets, and is for this user alone
 	// Offline reports whether an error means that the bucket cannot be reached now: then the clone is used as it is.
 	Offline func(error) bool
-	// Wait bounds how long the bucket is waited for if there is a clone.
+	// Wait bounds how long the bucket is waited for if there is a clone; 0 is no bound.
 	Wait time.Duration
 }
 
@@ -68,7 +68,7 @@ func OpenBucketCache(ctx context.Context, o BucketCacheOptions, opts *Options) (
 	err := o.Failed
 	if err == nil {
 		asked, done := ctx, func() {}
-		if c.Dir != "" {
+		if c.Dir != "" && o.Wait > 0 {
 			asked, done = context.WithTimeout(ctx, o.Wait)
 		}
 		c.b, err = openBucket(asked, fs, c.Dir, o.Bucket)
