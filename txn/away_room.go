@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 )
@@ -24,7 +25,7 @@ type awayRoom struct {
 	clock  uint64
 	used   map[awayRange]*awayUse
 
-	evicting sync.Mutex
+	evicting ctxlock.Lock
 }
 
 // awayRange is a part of a pack, by the offsets at which payloads begin.
@@ -143,7 +144,9 @@ func (a *awayPart) makeRoom(ctx context.Context, id pack.ID, need []pack.Extent)
 // evict makes room for n bytes below a limit. If not all fits, it frees a tenth more, so that it need not begin again soon.
 func (a *awayPart) evict(ctx context.Context, most, n int64) error {
 	r := &a.kept
-	r.evicting.Lock()
+	if err := r.evicting.Lock(ctx); err != nil {
+		return err
+	}
 	defer r.evicting.Unlock()
 	packs, err := a.scratch()
 	if err != nil {
