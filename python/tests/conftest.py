@@ -10,6 +10,9 @@ import pytest
 
 import zarrdb
 
+# A shell that starts a program in the background has it ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def holder(path: Path | str) -> int | None:
     """The process that has a database open."""
