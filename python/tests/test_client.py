@@ -254,8 +254,8 @@ def test_reads_go_on_when_the_server_refuses_because_it_ends(repo: zarrdb.Reposi
     wait = _wire.Link._await
     ended: list[int] = []
 
-    def refused(self: _wire.Link, id: int, patience: float) -> _wire.Frame:
-        frame = wait(self, id, patience)
+    def refused(self: _wire.Link, id: int) -> _wire.Frame:
+        frame = wait(self, id)
         if self is not link:
             return frame
         ended.append(id)
