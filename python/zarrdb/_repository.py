@@ -127,7 +127,7 @@ class Repository:
     """A database. It pickles by its path or URL."""
 
     def __init__(self, path: str | os.PathLike[str], create_: bool = False, wait: float | str | None = None) -> None:
-        dir = directory(path)
+        dir = directory(path, create_)
         self._named = os.fspath(path) if "://" in os.fspath(path) else dir
         if create_ and not os.path.isfile(os.path.join(dir, "FORMAT")):  # a creation that was interrupted goes on
             create(dir)

@@ -68,12 +68,13 @@ def parse(target: str, again: bool = True) -> tuple[str, str, str]:
     return _remotes.get(dir) or os.path.realpath(dir), rev, rest.lstrip(":").strip("/")
 
 
-def directory(path: str | os.PathLike[str]) -> str:
+def directory(path: str | os.PathLike[str], create: bool = False) -> str:
     """The directory of a database that is there or is to be made, or of the cache of a remote. Other URLs and places in a database are refused."""
     text = os.fspath(path)
     if not is_database(text):
-        with suppress(NotFoundError):
-            _remote(text)
+        if not create:
+            with suppress(NotFoundError):
+                _remote(text)
         if text in _remotes:
             return _remotes[text]
         if text.startswith(SCHEME):

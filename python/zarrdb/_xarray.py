@@ -118,6 +118,8 @@ class ZarrdbBackendEntrypoint(BackendEntrypoint):
 
 def _place_of(target: str, branch: str, group: str | None) -> tuple[Repository, str, str | None]:
     """The database, branch and group that DB@BRANCH:GROUP names, combined with the other arguments. A database is made where there is none."""
+    if "://" in target.removeprefix(SCHEME):
+        raise InvalidError(f"{target}: nothing is written to a URL; write to a database, and push that")
     try:
         dir, rev, path = parse(target)
     except NotFoundError:
