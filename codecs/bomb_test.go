@@ -167,10 +167,7 @@ func (c bomb) elements(t *testing.T, n int) []byte {
 // TestEveryBomb: a chunk that holds, or claims to hold, far more than the
 // metadata say is refused by every codec, before it takes memory.
 func TestEveryBomb(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the work of one goroutine, many times")
-	}
-	if raceEnabled {
+	if testing.Short() || raceEnabled {
 		t.Skip("the race detector makes the largest encoders slow, and empties pools")
 	}
 	reg, rows := builtin.Registry(), bombRows(t)

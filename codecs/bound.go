@@ -175,9 +175,6 @@ func (b *Bound) part(data []byte, box Box) Src {
 	return Src{Data: data, Offset: b.storedBox.offset(box.Start), Strides: b.storedBox.strides}
 }
 
-// Plain reports whether encoded chunks are the elements in memory layout and nothing else.
-func (b *Bound) Plain() bool { return b.identity && b.perm == nil && len(b.stages) == 0 }
-
 // Partial reports whether DecodeBox may read less than the whole value.
 func (b *Bound) Partial() bool {
 	if b.partial == nil {

@@ -27,7 +27,7 @@ func TestAppendSteps(t *testing.T) {
 		{name: "one step replaced twice", there: "abc", pieces: []string{"bcd", "cde"}, replace: true, appended: 2, replaced: 2},
 		{name: "a label twice in a source", there: "ab", pieces: []string{"cc"}, replace: true, want: "99 in p0.json is there already, in p0.json"},
 		{name: "a label twice in any order", there: "ab", pieces: []string{"cc"}, replace: true, anyOrder: true, appended: 1},
-		{name: "a label twice of what is there", there: "aab", pieces: []string{"a"}, replace: true, want: "97 in /time of the database is there already, in /time of the database"},
+		{name: "a label that the database has twice", there: "aab", pieces: []string{"a"}, replace: true, want: "97 in /time of the database is there already, in /time of the database"},
 		{name: "a label twice beside", there: "aab", pieces: []string{"bc"}, replace: true, appended: 1, replaced: 1},
 		{name: "a gap", there: "abcd", pieces: []string{"gh"}, appended: 2, gaps: 1},
 		{name: "gaps", there: "abcd", pieces: []string{"ghijk", "pqr"}, appended: 8, gaps: 2},

@@ -23,7 +23,7 @@ var layers = map[string][]string{
 	"internal/fault": {},
 	// A lock whose wait ends with a context; every package may import it.
 	"internal/ctxlock": {},
-	// Goroutines whose panics are their caller's; every package may import it.
+	// Groups of goroutines: the caller gets their panics. Every package may import it.
 	"internal/together": {},
 
 	// The memory of all databases of a process.

@@ -28,13 +28,13 @@ type RemoteCache struct {
 	env   *source.Env
 }
 
-// remoteCaches is the directory that has them.
+// remoteCaches returns the directory above the caches of all remotes.
 func remoteCaches() (string, error) {
 	dir, err := os.UserCacheDir()
 	return filepath.Join(dir, "zarrdb", "remotes"), err
 }
 
-// RemoteCacheDir returns the directory of the cache of a remote, "" if there is none.
+// RemoteCacheDir returns the directory of the cache of the remote at a URL, "" if this user has no such cache.
 func RemoteCacheDir(url string) string {
 	parent, err := remoteCaches()
 	if err != nil {

@@ -190,8 +190,8 @@ func (a *awayPart) evict(ctx context.Context, most, n int64) error {
 	}
 }
 
-// victims forgets the ranges that were used least recently, of about so many bytes, and returns their packs. In the first round that
-// is none, so that what was not used at all goes first. mu is held.
+// victims forgets the ranges that were used least recently, of about so many bytes, and returns their packs. The first round
+// forgets no range, so that payloads that were not used at all go first. The caller holds mu.
 func (r *awayRoom) victims(round int, bytes int64) map[pack.ID]bool {
 	type use struct {
 		awayRange

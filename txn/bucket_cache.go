@@ -39,7 +39,7 @@ type BucketCache struct {
 	b    *Bucket
 }
 
-// CachedBucket returns the directory of the newest clone of the bucket at a URL, "" if there is none.
+// CachedBucket returns the directory of the newest clone of the bucket at a URL, "" if the bucket has no clone in parent.
 func CachedBucket(parent, url string) string {
 	list, _ := filepath.Glob(filepath.Join(escapeGlob(parent), cachePrefix(url)+"*", FormatFile))
 	var newest string
@@ -162,7 +162,7 @@ func (db *DB) follows(b *Bucket, op string, o TransferOptions) (TransferOptions,
 	return TransferOptions{AllBranches: true, AllTags: true, Force: true, Prune: true, DryRun: o.DryRun, Progress: o.Progress}, nil
 }
 
-// Caches returns the URL of the bucket that the database is the [BucketCache] of, "" if it is none.
+// Caches returns the URL of the bucket whose [BucketCache] the database is, "" for other databases.
 func (db *DB) Caches() string {
 	if db.away == nil || !db.away.at.Cached {
 		return ""

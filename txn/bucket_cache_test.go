@@ -133,7 +133,7 @@ func TestBucketCache(t *testing.T) {
 		t.Errorf("%v", must.Get(os.ReadDir(parent))(t))
 	}
 
-	// A bucket that went back is told at each opening, with both generations.
+	// Each opening names both generations of a bucket that went back.
 	update(t, from, "main", map[string]string{"new": "newer"})
 	must.Get(from.PushTo(bg, bucketOf(t, from, store), all))(t)
 	must.Do(t, follow(must.Get(open(store))(t)).Close())

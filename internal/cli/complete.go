@@ -75,7 +75,7 @@ func addCompleters(c *cobra.Command) {
 	})
 }
 
-// usageWords are the arguments in a line of usage. One that may be repeated ends in "+".
+// usageWords are the arguments in a line of usage. An argument that may be repeated ends in "+".
 func usageWords(use string) (words []string) {
 	for _, w := range strings.Fields(use)[1:] {
 		if strings.Contains(w, "--") || strings.HasPrefix(w, "(") || strings.HasPrefix(w, "[-") {

@@ -250,7 +250,7 @@ func TestServeOpensAgain(t *testing.T) {
 	until("/-/ready", 200)
 }
 
-// A certificate is read again when its files change; one that is not valid leaves the old one.
+// A certificate is read again when its files change; files without a valid certificate leave the old certificate in use.
 func TestCertificateIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	f := serveFlags{cert: filepath.Join(dir, "c.pem"), key: filepath.Join(dir, "k.pem")}

@@ -109,8 +109,8 @@ func validRange(a *zarr.Array, dec *cf.Decoder) (lo, hi float64) {
 	return lo, hi
 }
 
-// limitAs decodes a limit as it is stored. The result is none for an array without that limit, and for a limit that
-// decodes to a missing value. Where elements are not plain numbers, the result is v.
+// limitAs decodes a limit as it is stored. An array without the limit, and a limit that decodes to a missing
+// value, give the argument none. Where elements are not plain numbers, the result is v.
 func limitAs(a *zarr.Array, dec *cf.Decoder, v, none float64) float64 {
 	t := a.Type()
 	var bits uint64

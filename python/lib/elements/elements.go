@@ -143,7 +143,7 @@ func end(_ context.Context, r *Request) ([]byte, error) {
 		if len(r.Ints) > 0 && r.Ints[0] != 0 {
 			return nil, v.close()
 		}
-		go v.close() //nolint:errcheck // nobody waits for it
+		go v.close() //nolint:errcheck // the call has ended
 	}
 	return nil, nil
 }
@@ -368,7 +368,7 @@ func readMany(ctx context.Context, r *Request) ([]byte, error) {
 const tries = 1000
 
 // writing runs fn, which writes to a part of an array. Writes to parts of a chunk by several processes are all
-// kept. Who writes a whole chunk does not ask what it was: what this process has read of it before is no condition.
+// kept. A write of a whole chunk takes place whatever value of the chunk this process has read before.
 func (r *Request) writing(ctx context.Context, fn func(a *zarr.Array, sel zarr.Selection, shape []int64) error) error {
 	ints := r.Ints
 	for n := 0; ; n++ {
