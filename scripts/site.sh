@@ -35,5 +35,5 @@ validation: {nav: {omitted_files: ignore}, links: {anchors: ignore, unrecognized
 nav:
 $(awk '/^## /{print "  - \"" substr($0,4) "\":"} match($0,/^\| *\[[^]]*\]\([^)#]*\.md\)/){l=substr($0,RSTART,RLENGTH); sub(/.*\(/,"",l); sub(/\)/,"",l); if(l!~/^\.\./)l="docs/"l; else sub(/^\.\.\//,"",l); print "    - " l}' docs/README.md)
 END
-"$MKDOCS" build --quiet --strict --clean -f "$work/mkdocs.yml"
+"$MKDOCS" build --strict --clean -f "$work/mkdocs.yml" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 echo "build/site/index.html: $(find build/site -name '*.html' | wc -l) pages"
