@@ -252,9 +252,9 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 	return db.session(s), nil
 }
 
-// BeginAgain is [txn.DB.BeginAgain].
-func (db *DB) BeginAgain(ctx context.Context, id txn.SessionID, branch string, base txn.CommitID) (*Session, error) {
-	s, err := db.store.BeginAgain(ctx, id, branch, base)
+// BeginWith is [txn.DB.BeginWith].
+func (db *DB) BeginWith(ctx context.Context, o txn.BeginOptions) (*Session, error) {
+	s, err := db.store.BeginWith(ctx, o)
 	if err != nil {
 		return nil, err
 	}

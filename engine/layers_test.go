@@ -176,8 +176,8 @@ var layers = map[string][]string{
 	"bench/field":         {},
 	"examples/embed":      {"", "engine", "zarr"},
 	"interop/arrays":      {"engine", "zarr", "zarr/dtype"},
-	"python/lib":          {"python/lib/elements", "serve/local"}, // a library of C
-	"python/lib/elements": {"engine", "serve", "serve/local", "codecs", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
+	"python/lib":          {"python/lib/elements", "serve/local", "serve/wire"}, // a library of C
+	"python/lib/elements": {"engine", "serve/local", "codecs", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
 	"interop/ocdbt":       {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":      {"kv/dirkv", "refs"},
 	"scripts/typecheck":   {},

@@ -167,19 +167,13 @@ func (t *Table) Begin(ctx context.Context, who *Principal, name string, o BeginO
 	if err := who.MayWrite(o.Branch); err != nil {
 		return nil, err
 	}
-	var es *engine.Session
-	if o.ID == (txn.SessionID{}) {
-		es, err = db.Begin(ctx, o.Branch)
-	} else {
-		es, err = db.BeginAgain(ctx, o.ID, o.Branch, o.Base)
-	}
+	es, err := db.BeginWith(ctx, txn.BeginOptions{Branch: o.Branch, Label: o.Label, ID: o.ID, Base: o.Base})
 	if errors.Is(err, txn.ErrSessionBusy) { // another client of the session was first
 		return t.Session(ctx, who, name, o.ID.String())
 	}
 	if err != nil {
 		return nil, err
 	}
-	es.SetLabel(o.Label)
 	setOrigin(es, who, o.By)
 	if !o.Unsaved && !o.Once {
 		err = es.Savepoint(ctx)

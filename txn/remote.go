@@ -215,11 +215,10 @@ func (db *DB) Remote() Remote { return db.home.remote() }
 type remote struct{ source }
 
 func (r remote) Begin(ctx context.Context, o BeginOptions) (Tx, error) {
-	s, err := r.db.BeginAgain(ctx, o.ID, o.Branch, o.Base)
+	s, err := r.db.BeginWith(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	s.SetLabel(o.Label)
 	return sessionTx{s}, nil
 }
 

@@ -104,6 +104,16 @@ func (db *DB) BeginAgain(ctx context.Context, id SessionID, branch string, base 
 	return db.home.begin(ctx, BeginOptions{Branch: orMain(branch), ID: id, Base: base})
 }
 
+// BeginWith is [DB.BeginAgain] of a session with a label.
+func (db *DB) BeginWith(ctx context.Context, o BeginOptions) (*Session, error) {
+	o.Branch = orMain(o.Branch)
+	s, err := db.home.begin(ctx, o)
+	if err == nil {
+		s.SetLabel(o.Label)
+	}
+	return s, err
+}
+
 func (h holder) begin(ctx context.Context, o BeginOptions) (*Session, error) {
 	if err := h.changeable(); err != nil {
 		return nil, err

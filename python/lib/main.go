@@ -27,6 +27,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/python/lib/elements"
 	"github.com/zarrdb/zarrdb/serve/local"
+	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
 func main() {}
@@ -61,7 +62,7 @@ var (
 
 // zdb_call runs an operation. With id 0 it returns when the operation has ended. With another id it returns
 // after a slice at the latest, and zdb_wait waits on; the memory at body must stay in place until the operation
-// has ended, or zdb_cancel is 1. The result is nil where there is nothing to say.
+// has ended, or zdb_cancel is 1. The result is nil where there is nothing to say. A quick operation is first tried in the thread that asks.
 //
 //export zdb_call
 func zdb_call(op C.int, handle C.int64_t, ints *C.int64_t, n C.int64_t, text *C.char, length C.int64_t, body unsafe.Pointer, size C.int64_t, id C.int64_t) *C.zdb_result {
@@ -74,6 +75,17 @@ func zdb_call(op C.int, handle C.int64_t, ints *C.int64_t, n C.int64_t, text *C.
 	if id == 0 {
 		return result(r.Run(context.Background()))
 	}
+	late := false
+	if r.Quick() {
+		ctx := &deadline{at: time.Now().Add(slice)}
+		out, err := r.Run(ctx)
+		late = err != nil && time.Until(ctx.at) < slice/10 // also one that a part of the deadline has ended
+		ctx.stop()
+		if !late {
+			return result(out, err)
+		}
+		r.Slow()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	j := &job{cancel: cancel, done: make(chan struct{})}
 	mu.Lock()
@@ -83,6 +95,9 @@ func zdb_call(op C.int, handle C.int64_t, ints *C.int64_t, n C.int64_t, text *C.
 		j.out, j.err = r.Run(ctx)
 		close(j.done)
 	}()
+	if late {
+		return pack(statusRunning, nil)
+	}
 	return zdb_wait(id)
 }
 
@@ -216,7 +231,7 @@ func zdb_free(r *C.zdb_result) { C.free(unsafe.Pointer(r)) }
 // result is what a caller gets, in memory of C.
 func result(out []byte, err error) *C.zdb_result {
 	if err != nil {
-		text, failed := json.Marshal(local.Failure(err))
+		text, failed := json.Marshal(describe(err))
 		if failed != nil {
 			text, _ = json.Marshal(map[string]string{"message": err.Error()})
 		}
@@ -226,6 +241,20 @@ func result(out []byte, err error) *C.zdb_result {
 		return nil
 	}
 	return pack(statusDone, out)
+}
+
+// describe is a failure of the protocol, with what is known of a session that is lost.
+func describe(err error) any {
+	var lost *local.SessionLostError
+	if !errors.As(err, &lost) {
+		return local.Failure(err)
+	}
+	return struct {
+		*wire.Failure
+		Session    string    `json:"session"`
+		Saved      time.Time `json:"saved"`
+		Committing bool      `json:"committing"`
+	}{local.Failure(err), lost.ID.String(), lost.Saved, lost.Committing}
 }
 
 func pack(status int64, out []byte) *C.zdb_result {
@@ -241,7 +270,7 @@ func pack(status int64, out []byte) *C.zdb_result {
 // and its inode, which tells that it is still open, or 0.
 var sockets = unsafe.Slice((*[2]int64)(C.calloc(maxSockets, 16)), maxSockets)
 
-const maxSockets = 256
+const maxSockets = 1024 // also in _engine.py
 
 //export zdb_sockets
 func zdb_sockets() unsafe.Pointer { return unsafe.Pointer(&sockets[0]) }

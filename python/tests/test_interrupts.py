@@ -1,4 +1,4 @@
-"""A signal handler that raises at any statement leaves descriptors, blocks and locks right."""
+"""A signal handler that raises at any statement leaves descriptors and locks right."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import zarrdb
-from zarrdb import _client, _engine, _fd, _leases, _wire
+from zarrdb import _client, _engine, _session, _snapshot, _views
 
-FILES = {m.__file__ for m in (_client, _engine, _fd, _leases, _wire)}
+FILES = {m.__file__ for m in (_client, _engine, _session, _snapshot, _views)}
 N = 1 << 16
 
 
@@ -54,7 +54,7 @@ def tracing(on_line: Callable[[tuple[str, int]], None]) -> Iterator[None]:
 
 
 def finalizes(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_filename.startswith(os.path.dirname(_wire.__file__)):
+    while frame is not None and frame.f_code.co_filename.startswith(os.path.dirname(_engine.__file__)):
         if frame.f_code.co_name == "__del__":
             return True
         frame = frame.f_back
@@ -103,11 +103,7 @@ def check(path: Path, n: int) -> None:
         except zarrdb.ZarrdbError:
             if again:
                 raise
-    client, link = repo._client, repo._client.link()
-    assert not (link._lock.locked() or link._sending.locked() or client._lock.locked() or _client._shared_lock.locked())
-    while link._busy:  # answers of what nobody waits for
-        repo.resolve("main")
-    assert not link._busy and not link._replies and not link._reading and not link._dropped
+    assert not repo._client._lock.locked() and not _client._shared_lock.locked()
     assert not _engine._held and not _engine._loading.locked()
 
 

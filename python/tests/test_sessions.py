@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import zarr
 from conftest import holder
+from test_client import kill
 from workers import use
 
 import zarrdb
-from zarrdb import _client
 
 
 def commit(repo: zarrdb.Repository, branch: str = "main", **values: bytes) -> zarrdb.Commit:
@@ -136,12 +136,7 @@ def test_sessions_and_forks_go_on_after_a_kill(repo: zarrdb.Repository, path: Pa
     f.set("k", b"1")
     f.set("before", b"2")
     s.set("k2", b"1")
-    pid = holder(path)
-    assert pid
-    os.kill(pid, signal.SIGKILL)
-    for p in _client._started:
-        if p.pid == pid:
-            p.wait()
+    kill(path)
     assert f.get("k") == b"1"
     assert pickle.loads(pickled).get("k") == b"1"
     assert s.get("k2") == b"1"

@@ -378,7 +378,7 @@ class Array:
         session = self.view._writable()
         lengths = ",".join(str(operator.index(n)) for n in np.atleast_1d(shape))
         args = ["resize", f"{session._client.dir}:{self.path}", f"--shape={lengths}", "--session", session.id]
-        session._at()  # it is an error if it was committed
+        session._check()  # it is an error if it was committed
         code, _, err = session._client.run(*args, *["--keep-chunks"] * keep_chunks)
         session._dirty += 1
         self._forget_chunks(session)

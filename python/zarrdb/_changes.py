@@ -167,9 +167,9 @@ def all_pages(page: Callable[[int], dict[str, Any]]) -> Iterator[Change]:
     skip = 0
     while True:
         out = page(skip)
-        changes = out.get("changes") or []
+        changes = out["list"] or []
         for c in changes:
             yield Change._of(c)
         skip += len(changes)
-        if not out.get("more") or not changes:
+        if not out["more"] or not changes:
             return

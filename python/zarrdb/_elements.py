@@ -67,7 +67,7 @@ class Elements:
     def _fill(self, ints: bytes, into: Numbers, address: int, size: int) -> None:
         """Read into memory in C order."""
         opened = self._opened
-        if opened is None or not opened[0].number or self.view._link.over is not None or not e.read(opened[1], ints, address, size):
+        if opened is None or not opened[0].number or not e.read(opened[1], ints, address, size):
             self._call(e.READ, ints, body=into, address=address, size=size)
 
     def read(self, sel: Selection, out: Numbers | None = None) -> Numbers:

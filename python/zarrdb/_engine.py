@@ -1,4 +1,4 @@
-"""The engine in this process: a library of Go, which reads and writes elements in the memory of numpy.
+"""The engine in this process: a library of Go, through which all goes that this package does with a database.
 
     numpy array ◀──decoded straight into it── library: a peer ──pages, packs──▶ process that serves the database
                                                  ▲
@@ -21,14 +21,15 @@ import stat
 import struct
 import sys
 import threading
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
 from ._errors import UnsupportedError, failure
 
-OPEN, END, VIEW, ARRAY, READ, READ_MANY, WRITE, READ_VARIABLE, WRITE_VARIABLE, SELECT = range(10)
+OPEN, END, CALL, ARRAY, READ, READ_MANY, WRITE, READ_VARIABLE, WRITE_VARIABLE, SELECT, GET, SET, LIST = range(13)
 DONE, FAILED, RUNNING = range(3)
+ALL, FROM, SPAN, LAST, NONE = range(5)  # ranges of a value
+SOCKETS = 1024  # as maxSockets in main.go
 
 # A read of at most so many bytes is tried before a call that can be interrupted is begun.
 SHORT = 1 << 20
@@ -46,7 +47,7 @@ _types = {
     "zdb_sockets": (_pointer,),
 }
 
-VERSION = 1  # of the operations and their arguments, as the library has it
+VERSION = 2  # of the operations and their arguments, as the library has it
 
 _kept = dict(globals())  # of this module before it was loaded again; the hooks of fork know its lock
 _library: Any = _kept.get("_library")
@@ -138,7 +139,7 @@ def _copy() -> int:
     return fd
 
 
-def call(op: int, handle: int, ints: bytes = b"", text: bytes = b"", body: Any = None, address: int = 0, size: int = 0) -> bytes:
+def call(op: int, handle: int, ints: bytes = b"", text: bytes = b"", body: Any = None, address: Any = 0, size: int = 0) -> bytes:
     """Run an operation of the library; see its main.go. body is what keeps the memory at the address."""
     library = _library or _load()
     if threading.get_ident() != _main:
@@ -155,7 +156,7 @@ def call(op: int, handle: int, ints: bytes = b"", text: bytes = b"", body: Any =
         out = _result(library, got)
     except BaseException:
         if library.zdb_cancel(id, 1):
-            del _held[id]
+            _held.pop(id, None)
         raise
     del _held[id]
     return out
@@ -213,11 +214,8 @@ class Handle:
 
     __slots__ = ("_pid", "number")
 
-    def __init__(self, op: int, of: Handle | None, text: str, wait: int = 0, environ: Iterable[bytes] = ()) -> None:
+    def __init__(self) -> None:
         self._pid, self.number = os.getpid(), next(_ids)
-        call(op, of.number if of else 0, struct.pack("2q", self.number, wait), b"\0".join([os.fsencode(text), *environ]))
-        if op == OPEN:
-            _dirs.add(text)
 
     def here(self) -> bool:
         """Whether it is of this process, and not closed."""
@@ -233,9 +231,76 @@ class Handle:
             library.zdb_call(END, self.number, bytes(8), 1, b"", 0, 0, 0, 0)
 
 
-def database(dir: str, wait: float) -> Handle:
-    """Open a database. wait bounds the time for a process that does not answer."""
-    return Handle(OPEN, None, dir, int(wait * 1000), [k + b"=" + v for k, v in os.environb.items()])
+class Database(Handle):
+    """A database that is open in the library. wait bounds the time in seconds for a process that does not answer; see `zarrdb.open`."""
+
+    __slots__ = ("identity",)
+
+    def __init__(self, dir: str, wait: float | None, server: str) -> None:
+        super().__init__()
+        text = [os.fsencode(dir), os.fsencode(server), os.fsencode(program()), *[k + b"=" + v for k, v in os.environb.items()]]
+        _dirs.add(dir)
+        self.identity: tuple[str, str] = tuple(json.loads(call(OPEN, 0, _two(self.number, milliseconds(wait)), b"\0".join(text))))
+
+
+def milliseconds(wait: float | None) -> int:
+    """A time to wait as the library has it."""
+    return 0 if wait is None else -1 if wait == 0 else max(1, int(wait * 1000))
+
+
+def program() -> str:
+    """The name of the program of this process, for lists of sessions."""
+    return os.path.basename(getattr(sys, "argv", None) and sys.argv[0] or sys.executable or "python")
+
+
+_one, _two, _three = (struct.Struct(f"{n}q").pack for n in (1, 2, 3))
+_found = struct.Struct("<qq20s")
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+_new_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
+_new_bytes.restype, _new_bytes.argtypes = ctypes.py_object, (_text, ctypes.c_ssize_t)
+
+
+def ask(of: Handle, name: str, arg: Any = None, handle: Handle | None = None) -> Any:
+    """Call a function of the library with an argument in JSON. What it opens gets the handle."""
+    out = call(CALL, of.number, _one(handle.number) if handle else b"", f"{name}\0{_encode(arg)}".encode())
+    return json.loads(out) if out else None
+
+
+def get(of: Handle, key: bytes, kind: int, off: int, n: int) -> tuple[bytes, int, bytes]:
+    """A range of a value, the size of the whole value, and its identity."""
+    ints, memory, length = _three(kind, off, n), None, 0
+    while True:
+        out = call(GET, of.number, ints, key, memory, memory, length)
+        size, got, id = _found.unpack_from(out)
+        if len(out) == _found.size + got:
+            return out[_found.size :], size, id
+        if memory is not None and got == length:
+            return memory, size, id
+        memory, length = _new_bytes(None, got), got  # nobody else sees it before it is written
+
+
+def put(of: Handle, key: bytes, expect: int, id: bytes, value: Any) -> bytes:
+    """Store a value, or remove the key if that is None, and return the identity of the value. expect is 0 for any value that may be there, 1 for none, 2 for id."""
+    memory, address, size = _bytes(b"" if value is None else value)
+    return call(SET, of.number, _two(expect, value is None), id + key, memory, address, size)
+
+
+def _bytes(value: Any) -> tuple[Any, Any, int]:
+    """What keeps the bytes of a value, where they are, and how many."""
+    if isinstance(value, bytes):
+        return value, value, len(value)
+    view = memoryview(value).cast("B")
+    if view.readonly and hasattr(value, "__array_interface__"):
+        return value, value.__array_interface__["data"][0], len(view)
+    if view.readonly or not len(view):
+        return _bytes(bytes(view))
+    return value, (ctypes.c_char * len(view)).from_buffer(view), len(view)
+
+
+def names(of: Handle, children: bool, limit: int, prefix: bytes, after: bytes, after_prefix: bool) -> tuple[list[bytes], bool]:
+    """A page of keys with a prefix, or of its children, behind a name, and whether there are more."""
+    out = call(LIST, of.number, struct.pack("4q", children, limit, len(prefix), after_prefix), prefix + after)
+    return out[1:].split(b"\0")[:-1], out[0] == 1
 
 
 class Opened(Handle):
@@ -245,7 +310,7 @@ class Opened(Handle):
 
     def __init__(self, of: Handle, path: str) -> None:
         self.slow = 0
-        self._pid, self.number = os.getpid(), next(_ids)
+        super().__init__()
         self.info: dict[str, Any] = json.loads(call(ARRAY, of.number, struct.pack("q", self.number), path.encode()))
 
 
@@ -271,7 +336,7 @@ def close_files() -> None:
 
 
 def _close_files(sockets: Any) -> None:
-    for i in range(256):
+    for i in range(SOCKETS):
         fd, inode = sockets[2 * i], sockets[2 * i + 1]
         with suppress(OSError):
             st = os.fstat(fd)

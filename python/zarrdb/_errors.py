@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 
@@ -55,8 +56,6 @@ class VersionError(ZarrdbError):
 
 class ConnectionLostError(ZarrdbError, ConnectionError):
     """The connection has ended, and the result of the request is not known."""
-
-    _begun = True  # False: the process was about to end, and refused the request
 
 
 class SessionClosedError(ZarrdbError):
@@ -153,7 +152,8 @@ def failure(meta: dict[str, Any]) -> ZarrdbError:
         key = meta.get("key", "")
         return ChangedError(message or f"{key}: somebody else has written it meanwhile", key)
     if code == "lost":
-        return SessionLostError(message)
+        saved = datetime.fromisoformat(meta.get("saved") or "0001-01-01")
+        return SessionLostError(message, meta.get("session", ""), saved if saved.year > 1 else None, meta.get("committing", False))
     if code == "forbidden":
         message += " (see Repository.allow)"
     return _kinds.get(code, ZarrdbError)(message, code)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from . import _wire as w
+from . import _engine
 from ._changes import Changes, Commit, Values, all_pages, parse_time
 from ._client import Client, binary, create, exit_error
 from ._errors import Conflict, ConflictError, InvalidError, NotFoundError, ZarrdbError
@@ -133,7 +133,7 @@ class Repository:
             create(dir)
         self._client = Client.of(dir, seconds(wait))
         self._client.users.add(id(self))
-        self._client.link()
+        self._client.engine()
 
     def close(self) -> None:
         """Leave the database. If this program has started the process that has it open, and nobody
@@ -171,20 +171,16 @@ class Repository:
         return hash(self.path)
 
     def __repr__(self) -> str:
-        refs = self._refs()
-        return f"<Repository {self.path}: {len(refs['branches'])} branches, {len(refs['tags'])} tags>"
+        branches, tags = self._refs()
+        return f"<Repository {self.path}: {len(branches)} branches, {len(tags)} tags>"
 
     def _repr_html_(self) -> str:
         from . import _html as h
 
-        refs = self._refs()
-        rows = [
-            [kind, h.text(r["name"]), h.code(r["commit"][:10])]
-            for kind, list in (("branch", refs["branches"]), ("tag", refs["tags"]))
-            for r in list
-        ]
+        branches, tags = self._refs()
+        rows = [[kind, h.text(name), h.code(id[:10])] for kind, refs in (("branch", branches), ("tag", tags)) for name, id in refs.items()]
         shown = ""
-        if any(r["name"] == "main" for r in refs["branches"]):
+        if "main" in branches:
             shown = self.at("main")._repr_html_()
         return f"<div><b>{h.text(self.path)}</b>{h.table(rows, 20)}{shown}</div>"
 
@@ -233,11 +229,11 @@ class Repository:
         >>> s.commit("first row").message
         'first row'
         """
-        return Session(self._client, w.BEGIN, {"branch": branch, "label": label, "unsaved": True})
+        return Session(self._client, "begin", {"branch": branch, "label": label})
 
     def session(self, id: str) -> Session:
         """The session with that id, with everything that was acknowledged. After a power loss: from its last savepoint."""
-        return Session(self._client, w.OPEN, {"rev": "~" + id.removeprefix("~")})
+        return Session(self._client, "resume", id.removeprefix("~"))
 
     def sessions(self) -> list[dict[str, Any]]:
         """The sessions that are open or can be taken up, each with the `program`, `host`, `pid` and `user` that began it,
@@ -247,7 +243,8 @@ class Repository:
         >>> [o["label"] for o in repo.sessions() if o["pid"] and o["program"] and o["user"]]
         ['nightly']
         """
-        return self._client.query(w.SESSIONS, {}).get("sessions") or []
+        listed: list[dict[str, Any]] = self._client.ask("sessions")
+        return listed
 
     def abort_session(self, id: str) -> None:
         """End a session and discard its changes, also one of another program. That program gets a `SessionClosedError`."""
@@ -306,7 +303,7 @@ class Repository:
 
     def resolve(self, rev: Rev) -> Commit:
         """The commit that a revision names."""
-        return Commit._of(self._client.query(w.RESOLVE, {"rev": _rev(rev)}))
+        return Commit._of(self._client.ask("resolve", _rev(rev)))
 
     def ancestry(
         self, rev: Rev | None = None, *, branch: str | None = None, tag: str | None = None, path: str = "", limit: int | None = None
@@ -337,25 +334,25 @@ class Repository:
         """
         ids = [self.resolve(r).id for r in (a, b)]
         ask = {"from": ids[0], "to": ids[1], "prefix": path, "limit": PAGE}
-        return Changes(all_pages(lambda skip: self._client.query(w.DIFF, {**ask, "skip": skip})), _Compare(self, ids[0], ids[1]))
+        return Changes(all_pages(lambda skip: dict(self._client.ask("diff", {**ask, "skip": skip}))), _Compare(self, ids[0], ids[1]))
 
     # --- branches and tags
 
-    def _refs(self) -> dict[str, list[dict[str, str]]]:
-        out = self._client.query(w.REFS, {})
-        return {"branches": out.get("branches") or [], "tags": out.get("tags") or []}
+    def _refs(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The branches and the tags, with the ids of their commits."""
+        branches, tags = self._client.ask("refs")
+        return dict(branches), dict(tags)
 
     def _move(self, action: str, kind: str, name: str, to: Rev = "") -> None:
         move: dict[str, Any] = {"Do": action, "Tag": kind == "tag", "Name": name}
         if action != "delete":
             move["To"] = self.resolve(to).id
-        self._client.once(w.ASK, {"name": "ref", "in": move})
+        self._client.ask("ask", {"name": "ref", "in": move})
 
-    def _lookup(self, kind: str, name: str) -> str:
-        for ref in self._refs()[kind]:
-            if ref["name"] == name:
-                return ref["commit"]
-        raise NotFoundError(f"{self.path}: no {name} among its {kind}", "no_ref")
+    def _lookup(self, tag: bool, name: str) -> str:
+        if id := self._refs()[tag].get(name):
+            return id
+        raise NotFoundError(f"{self.path}: no {name} among its {'tags' if tag else 'branches'}", "no_ref")
 
     def create_branch(self, name: str, at: Rev = "main") -> None:
         self._move("create", "branch", name, at)
@@ -368,11 +365,11 @@ class Repository:
         self._move("reset", "branch", name, to)
 
     def list_branches(self) -> list[str]:
-        return [r["name"] for r in self._refs()["branches"]]
+        return list(self._refs()[0])
 
     def lookup_branch(self, name: str) -> str:
         """The id of the newest commit of a branch."""
-        return self._lookup("branches", name)
+        return self._lookup(False, name)
 
     def create_tag(self, name: str, at: Rev = "main") -> None:
         self._move("create", "tag", name, at)
@@ -381,17 +378,16 @@ class Repository:
         self._move("delete", "tag", name)
 
     def list_tags(self) -> list[str]:
-        return [r["name"] for r in self._refs()["tags"]]
+        return list(self._refs()[1])
 
     def lookup_tag(self, name: str) -> str:
         """The id of the commit of a tag."""
-        return self._lookup("tags", name)
+        return self._lookup(True, name)
 
     # --- versions for jobs
 
     def _keep(self, do: str, **about: Any) -> list[dict[str, Any]]:
-        ask = {"name": "pin", "in": {"Do": do, **about}}
-        kept = (self._client.once(w.ASK, ask) if do else self._client.query(w.ASK, ask)) or []
+        kept = self._client.ask("ask", {"name": "pin", "in": {"Do": do, **about}}) or []
         return [{"name": l["Name"], "commit": l["Commit"], "since": parse_time(l["Time"]), "by": l["Note"]} for l in kept]
 
     def keep(self, name: str, rev: Rev = "main") -> Commit:
@@ -405,7 +401,7 @@ class Repository:
         ([], ['training'])
         """
         commit = self.resolve(rev)
-        by = f"{w.program()} (process {os.getpid()}) on {socket.gethostname()}"
+        by = f"{_engine.program()} (process {os.getpid()}) on {socket.gethostname()}"
         self._keep("keep", Name=name, To=commit.id, Note=by)
         return commit
 

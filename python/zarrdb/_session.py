@@ -1,30 +1,23 @@
-"""Transactions, which are written through the server."""
+"""Transactions, which are in the process that has the database open."""
 
 from __future__ import annotations
 
 import os
 import uuid
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from . import _wire as w
+from . import _engine
 from ._changes import Changes, Commit, all_pages, parse_time
 from ._client import Client
-from ._errors import (
-    ConflictError,
-    ConnectionLostError,
-    InvalidError,
-    NotFoundError,
-    SessionClosedError,
-    SessionLostError,
-    ZarrdbError,
-)
+from ._errors import NotFoundError, SessionClosedError, SessionLostError, ZarrdbError
 from ._snapshot import Contents
 from ._views import PAGE, WritableView
+
+T = TypeVar("T")
 
 
 class Session(Contents, WritableView):
@@ -45,58 +38,39 @@ class Session(Contents, WritableView):
     zarrdb._errors.ChangedError: set n: another value was written since this one was read; read again
     """
 
-    def __init__(self, client: Client, op: int, request: dict[str, Any], was: dict[str, Any] | None = None) -> None:
-        def open(link: w.Link) -> tuple[w.Link, dict[str, Any]]:
-            return link, link.ask(op, request)
-
-        try:
-            link, out = client.again(open)
-        except NotFoundError as e:
-            if was is None or was["saved"] is not None or e.code != "no_ref":
-                raise
-            id = request["rev"][1:]
-            raise SessionLostError(f"session {id}: the process that had it open has ended, and it was never stored", id) from e
-        if "session" not in out:
-            raise InvalidError(f"{request.get('rev')} is not a session")
-        super().__init__(client, link, out["view"])
-        self._info: dict[str, Any] = out["session"]
-        self._shared, self._ended = False, False
-        self._committing = False  # a commit was sent and not answered
+    def __init__(self, client: Client, name: str, arg: Any, stored: bool = True) -> None:
+        self._ended = False
         self._lost: SessionLostError | None = None
-        self._server = _server_of(link)
-        if was is not None:
-            self._shared = True
-            saved = self.saved
-            if was["server"] != self._server and not was["logged"] and (was["saved"] is None or saved is None or saved <= was["saved"]):
-                self._lost = self._is_lost("it has ended")
-
-    def _forked(self) -> None:
-        super()._forked()
-        self._shared = True  # parent and child both write
+        try:
+            super().__init__(client, name, arg)
+        except NotFoundError as e:
+            if stored or e.code != "no_ref":
+                raise
+            raise SessionLostError(f"session {arg}: the process that had it open has ended, and it was never stored", arg) from e
 
     # --- state
 
     @property
     def id(self) -> str:
-        return str(self._info["id"])
+        return str(self._about["id"])
 
     @property
     def branch(self) -> str:
-        return str(self._info["branch"])
+        return str(self._about["branch"])
 
     @property
     def base(self) -> str:
         """The commit that the session began from."""
-        return str(self._info["base"])
+        return str(self._about["base"])
 
     @property
     def label(self) -> str:
-        return str(self._info.get("label", ""))
+        return str(self._about.get("label", ""))
 
     @property
     def saved(self) -> datetime | None:
         """When the last savepoint was that this client knows of; None before the first."""
-        at = parse_time(self._info["saved"])
+        at = parse_time(self._about["saved"])
         return None if at.year == 1 else at
 
     def __repr__(self) -> str:
@@ -117,65 +91,38 @@ class Session(Contents, WritableView):
         return self._client.dir, self.id, uuid.uuid4().hex
 
     def __reduce__(self) -> Any:
-        self._shared = True  # from now on other processes write as well
         if not (self.saved or self._dirty or self._ended):
             try:
                 self.savepoint()  # else it ends with this client, which may be before another one opens it
             except ZarrdbError:
                 pass  # the one that opens it gets the error
-        return _session, (self._client.dir, self.id, {"server": self._server, "saved": self.saved, "logged": self._logged})
+        return _session, (self._client.dir, self.id, self.saved is not None)
 
-    # --- connections
+    # --- the library
 
-    def _reopen(self) -> tuple[w.Link, int]:
-        """Open the session on another connection, unless something is lost."""
-        if self._lost is not None:
-            raise self._lost
-        saved = self.id in self._link.saved
-        link = self._client.link()
-        server = _server_of(link)
-        written = server != self._server and not saved and (self._dirty or self._shared)
-        if written and not self._logged:
-            self._lost = self._is_lost(str(self._link.over))
-            raise self._lost
+    def _reopen(self, engine: _engine.Database) -> None:
         try:
-            out = link.ask(w.OPEN, {"rev": self._rev()})
+            self._about = self._enter(engine, "resume", self.id)
         except NotFoundError as e:
-            if e.code != "no_ref" or self.saved is not None:
+            if e.code != "no_ref" or self.saved is not None or self._dirty:
                 raise
-            if written and self._dirty or self._committing:
-                self._lost = self._is_lost(str(self._link.over))
-                raise self._lost from e
-            # The server was killed before it stored the session, in which nothing was written.
-            again = {"branch": self.branch, "label": self.label, "unsaved": True, "id": self.id, "base": self.base}
-            out = link.ask(w.BEGIN, again)
-        if server != self._server:
-            self._dirty, self._server = 0, server
-        self._info = out["session"]
-        return link, out["view"]
+            self._about = self._begin_again(engine)  # it has ended before it was stored, and nothing was written in it
 
-    @property
-    def _logged(self) -> bool:
-        """Whether acknowledged writes survive when the server is killed. A server of an earlier version does not say."""
-        return bool(self._info.get("logged"))
+    def _begin_again(self, engine: _engine.Database) -> Any:
+        return self._enter(engine, "begin", {"branch": self.branch, "label": self.label, "id": self.id, "base": self.base})
 
-    def _is_lost(self, why: str) -> SessionLostError:
-        return SessionLostError(
-            f"session {self.id}: the process that had it open has ended, and writes to it may be lost; {self._from_there()}: {why}",
-            self.id, self.saved,
-        )  # fmt: skip
-
-    def _from_there(self) -> str:
-        if self.saved is None:
-            return "it had no savepoint"
-        return f"repo.session(id) goes on from the savepoint of {self.saved:%Y-%m-%d %H:%M:%S}"
-
-    def _at(self) -> tuple[w.Link, int]:
+    def _check(self) -> None:
         if self._ended:
             raise SessionClosedError(f"session {self.id} was committed or discarded", "session_closed")
         if self._lost is not None:
             raise self._lost
-        return super()._at()
+
+    def _inside(self, fn: Callable[[_engine.Handle], T]) -> T:
+        try:
+            return super()._inside(fn)
+        except SessionLostError as e:
+            self._lost = e
+            raise
 
     # --- the transaction
 
@@ -187,11 +134,7 @@ class Session(Contents, WritableView):
         >>> s.array("surface/t2m").shape
         (4, 6)
         """
-        link, handle = self._at()
-        try:
-            link.ask(w.MOVE, {"view": handle, "from": source.strip("/"), "to": dest.strip("/")})
-        except ConnectionLostError as e:
-            raise self._unknown("a rename", e) from e
+        self._ask("move", {"from": source.strip("/"), "to": dest.strip("/")})
         self._dirty += 1
         self._forget()
 
@@ -218,7 +161,7 @@ class Session(Contents, WritableView):
 
     def _guard(self, paths: list[str]) -> None:
         """Guard paths and keys. One that ends in a slash is a group of which the members are guarded."""
-        self._again(lambda l, h: l.ask(w.GUARD, {"view": h, "paths": paths}))
+        self._ask("guard", paths)
         self._dirty += 1
 
     def rebase(self, *choices: Choice) -> None:
@@ -234,11 +177,7 @@ class Session(Contents, WritableView):
         >>> s.get("k")
         b'1'
         """
-        link, handle = self._at()
-        try:
-            self._info = link.ask(w.REBASE, {"view": handle, "choices": _choices(choices)})
-        except ConnectionLostError as e:
-            raise self._unknown("a rebase", e) from e
+        self._about = self._ask("rebase", _choices(choices))
         self._dirty += 1
         self._forget()
 
@@ -255,31 +194,21 @@ class Session(Contents, WritableView):
         >>> s.array("t2m")[:, 0].tolist()
         [0.0, 1.0, 280.0, 280.0]
         """
-        dir, id = self._client.dir, self._again(lambda l, h: l.ask(w.FORK, {"view": h, "label": label}))["session"]["id"]
-        return _session(dir, id, None)
+        opened = _engine.Handle()
+        made = self._inside(lambda view: _engine.ask(view, "fork", label, opened))
+        return Session(self._client, "resume", made["id"])
 
     def merge(self, *forks: Session, choices: Sequence[Choice] = ()) -> None:
         """Take in the writes of forks of this session, and end the forks. Where this session, or
         another fork, has changed the same, the error is a `ConflictError`; the forks before that one
         are merged. With choices, `Ours` is this session and `Theirs` the fork."""
+        decide = _choices(choices)
         for f in forks:
-            link, handle = self._at()
-            if f._lost is not None:
-                raise f._lost
-            try:
-                link.ask(w.JOIN, {"view": handle, "session": f.id, "choices": _choices(choices)})
-            except ConnectionLostError as e:
-                raise self._unknown("a merge", e) from e
+            join = lambda fork: self._ask("join", {"fork": fork.number, "choices": decide})
+            f._inside(join)
             f._ended = True
             self._dirty += 1
             self._forget()
-
-    def _unknown(self, what: str, e: ConnectionLostError) -> SessionLostError:
-        self._lost = SessionLostError(
-            f"session {self.id}: the connection ended during {what}, which took place or did not; {self._from_there()}: {e}",
-            self.id, self.saved,
-        )  # fmt: skip
-        return self._lost
 
     def changes(self, prefix: str = "") -> Changes:
         """The changes of the session since its base.
@@ -291,8 +220,7 @@ class Session(Contents, WritableView):
         """
 
         def page(skip: int) -> dict[str, Any]:
-            ask = {"prefix": prefix, "skip": skip, "limit": PAGE}
-            return dict(self._again(lambda l, h: l.ask(w.CHANGES, {"view": h, **ask})))
+            return dict(self._ask("changes", {"prefix": prefix, "skip": skip, "limit": PAGE}))
 
         return Changes(all_pages(page))
 
@@ -300,14 +228,14 @@ class Session(Contents, WritableView):
 
     @property
     def has_uncommitted_changes(self) -> bool:
-        return bool(self._again(lambda l, h: l.ask(w.CHANGES, {"view": h, "limit": 1})).get("changes"))
+        return bool(self._ask("changes", {"limit": 1})["list"])
 
     def savepoint(self) -> datetime:
         """Make everything written so far survive the end of the server."""
         dirty = self._dirty
-        self._info = self._again(lambda l, h: l.ask(w.SAVEPOINT, {"view": h}))
+        self._about = self._ask("savepoint")
         self._dirty -= min(dirty, self._dirty)
-        return parse_time(self._info["saved"])
+        return parse_time(self._about["saved"])
 
     def commit(
         self,
@@ -331,49 +259,15 @@ class Session(Contents, WritableView):
         decide = list(rebase_with) if isinstance(rebase_with, Sequence) else [rebase_with]
         for kind, paths in ((Ours, ours), (Theirs, theirs)):
             decide += [kind(p) for p in ([paths] if isinstance(paths, str) else paths)]
-        choices = _choices(decide)
-        link, handle = self._at()
-        ask = {
+        out = self._ask("commit", {
             "message": message, "author": author, "properties": metadata or {},
-            "allow_empty": allow_empty, "dry_run": dry_run, "choices": choices,
-        }  # fmt: skip
-        try:
-            out = link.ask(w.COMMIT, ask | {"view": handle})
-        except ConnectionLostError:
-            try:  # a session that is still there was not committed
-                self._committing = not dry_run
-                link, handle = self._at()
-                out = link.ask(w.COMMIT, ask | {"view": handle})
-            except ConflictError:
-                self._committing = False
-                raise
-            except ZarrdbError as again:
-                if dry_run:
-                    raise
-                out = self._committed(again)
+            "allow_empty": allow_empty, "dry_run": dry_run, "choices": _choices(decide),
+        })  # fmt: skip
         if not dry_run:
-            self._ended, self._handle = True, 0  # the server has closed it
+            self._ended, self._within = True, None
         for text in out.get("warnings", ()):
             warnings.warn(text, RuntimeWarning, stacklevel=2)
         return Commit._of(out)
-
-    def _committed(self, e: ZarrdbError) -> dict[str, Any]:
-        """The commit that the session has made, of which no answer came; e is why it cannot be made again."""
-        known = False
-        try:
-            ask = {"Session": self.id, "Branch": self.branch, "Base": self.base}
-            found = self._client.query(w.ASK, {"name": "committed", "in": ask})
-        except ZarrdbError as unknown:
-            known = unknown.code == "no_ref"
-        else:
-            with suppress(ZarrdbError):
-                return dict(self._client.query(w.RESOLVE, {"rev": found["ID"]}))
-        self._committing = False
-        if known and not isinstance(e, (NotFoundError, SessionClosedError, SessionLostError)):
-            raise e  # the session is there
-        result = "it did not take place" if known else f"see the log of {self.branch} whether it took place"
-        self._lost = SessionLostError(f"session {self.id}: the connection ended during a commit; {result}: {e}", self.id, self.saved, not known)
-        raise self._lost from e
 
     def discard_changes(self) -> None:
         """Take everything back that was written; the session goes on from its base, without savepoint.
@@ -385,15 +279,8 @@ class Session(Contents, WritableView):
         >>> s.has_uncommitted_changes
         False
         """
-        link, handle = self._at()
-        again = {"branch": self.branch, "label": self.label, "unsaved": True, "id": self.id, "base": self.base}
-        try:
-            link.ask(w.DISCARD, {"view": handle})
-            out = link.ask(w.BEGIN, again)
-        except ConnectionLostError as e:
-            raise self._unknown("a discard", e) from e
-        self._close_inside(True)
-        self._handle, self._info, self._dirty = out["view"], out["session"], 0
+        self._ask("discard")
+        self._about, self._dirty = self._client.using(self._begin_again), 0
         self._forget()
 
     def discard(self) -> None:
@@ -401,10 +288,10 @@ class Session(Contents, WritableView):
         if self._ended:
             return
         try:
-            self._again(lambda l, h: l.ask(w.DISCARD, {"view": h}))
+            self._ask("discard")
         except (SessionClosedError, SessionLostError):
             pass
-        self._ended, self._handle = True, 0  # the server has closed it
+        self._ended, self._within = True, None
 
 
 @dataclass(frozen=True, init=False)
@@ -434,17 +321,5 @@ def _choices(choices: Sequence[Choice]) -> list[dict[str, str]]:
     return [{"path": p.strip("/"), "take": c._take} for c in choices for p in c.paths]
 
 
-def _session(dir: str, id: str, was: dict[str, Any] | None) -> Session:
-    return Session(Client.at(dir), w.OPEN, {"rev": "~" + id}, was)
-
-
-def _server_of(link: w.Link) -> str:
-    """Names the process at the other end."""
-    if not link.server:
-        pid = link.hello.get("pid")
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as f:
-                link.server = f"{pid} {f.read().rpartition(b')')[2].split()[19].decode()}"  # when it began
-        except (OSError, IndexError):
-            link.server = str(pid)
-    return link.server
+def _session(dir: str, id: str, stored: bool) -> Session:
+    return Session(Client.at(dir), "resume", id, stored)

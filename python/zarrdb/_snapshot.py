@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
-from . import _wire as w
+from . import _engine
 from ._changes import Commit
 from ._client import Client
 from ._errors import InvalidError, ZarrdbError
@@ -15,7 +14,6 @@ from ._views import PAGE, View
 
 if TYPE_CHECKING:  # numpy and zarr-python are imported only where they are used
     from ._array import Array
-    from ._leases import Peer
     from ._mapping import Mapping
     from ._store import ZarrdbStore
 
@@ -62,13 +60,6 @@ class Contents(View):
         return f"<div>{shown}{past}</div>"
 
 
-class _Closed:
-    """The connection of a snapshot that was closed."""
-
-    over = "closed"
-    pid = 0
-
-
 class Snapshot(Contents):
     """A version. It never changes. It pickles by its commit. It is held, so that `gc` leaves its data, until it is closed
     or nothing refers to it, its arrays and its stores any more.
@@ -79,71 +70,26 @@ class Snapshot(Contents):
     """
 
     _closed = False
-    _line: tuple[Peer, int] | None = None  # where the version is listed for later processes
-    _renewal: tuple[w.Link, int] | None = None  # a view of it on the next connection
 
     def __init__(self, client: Client, rev: str) -> None:
-        def open(link: w.Link) -> tuple[w.Link, dict[str, Any]]:
-            client.visit(link)
-            return link, link.ask(w.OPEN, {"rev": rev})
+        super().__init__(client, "at", rev)
+        self.commit = Commit._of(self._about)
 
-        link, out = client.again(open)
-        super().__init__(client, link, out["view"])
-        if "commit" not in out:
-            raise InvalidError(f"{rev} is a session")
-        self.commit = Commit._of(out["commit"])
-        self._note()
+    def _leased(self) -> bool:
+        return not self._closed
 
-    def _note(self) -> None:
-        peer = self._client.peer
-        if peer is not None and (self._line is None or self._line[0] is not peer):
-            self._line = peer, peer.hold(self.commit.id)
+    def _reopen(self, engine: _engine.Database) -> None:
+        self._enter(engine, "at", self.commit.id)
 
-    def _leased(self) -> str:
-        return "" if self._closed or not hasattr(self, "commit") else self.commit.id
-
-    def _renewed(self, link: w.Link, handle: int | None) -> None:
-        self._note()
-        self._renewal = (link, handle) if handle else None
-        if self._closed:  # meanwhile
-            self._let_go()
-
-    def _forked(self) -> None:
-        super()._forked()
-        self._line = self._renewal = None  # they are the parent's
-
-    def _let_go(self) -> None:
-        self._closed = True
-        line, self._line = self._line, None
-        if line is not None:
-            line[0].drop(line[1])
-        renewal, self._renewal = self._renewal, None
-        if renewal is not None:
-            renewal[0].unused.append(renewal[1])
-        super()._let_go()
-
-    def _reopen(self) -> tuple[w.Link, int]:
+    def _check(self) -> None:
         if self._closed:
             raise InvalidError(f"{self!r} is closed; open the version again with repo.at({self.commit.id[:10]!r})")
-        link = self._client.link()
-        renewal, self._renewal = self._renewal, None
-        if renewal is not None and renewal[0] is link:
-            return renewal
-        self._client.visit(link)
-        return link, link.ask(w.OPEN, {"rev": self.commit.id})["view"]
 
     def close(self) -> None:
         """Let the version go at once. Its arrays and stores then raise InvalidError; closing again does nothing."""
         with self._opening:
-            if self._closed:
-                return
-            link: Any = self._link
-            self._close_inside(link.over is None)
-            self._let_go()
-            self._link = cast(w.Link, _Closed)
-        if link.over is None and link.pid == os.getpid():
-            with suppress(ZarrdbError):
-                link.close_views()
+            self._closed = True
+            self._close_inside()
 
     def __enter__(self) -> Self:
         return self
@@ -192,11 +138,10 @@ def ancestry(client: Client, rev: str, path: str = "", limit: int | None = None)
     """A version and its ancestors; see `Repository.ancestry`."""
     skip = 0
     while limit is None or skip < limit:
-        ask = {"rev": rev, "path": path, "skip": skip, "limit": PAGE if limit is None else min(PAGE, limit - skip)}
-        out = client.query(w.LOG, ask)
-        commits = [Commit._of(c) for c in out.get("commits") or []]
+        out = client.ask("log", {"rev": rev, "path": path, "skip": skip, "limit": PAGE if limit is None else min(PAGE, limit - skip)})
+        commits = [Commit._of(c) for c in out["list"] or []]
         yield from commits
-        if not commits or not out.get("more"):
+        if not commits or not out["more"]:
             return
         if skip == 0 and not path:
             rev = commits[0].id  # a branch may move before the next page

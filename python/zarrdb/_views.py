@@ -1,22 +1,18 @@
-"""Versions and sessions as keys and bytes, read and written through the server.
+"""Versions and sessions as keys and bytes.
 
 Arrays, stores and mappings need nothing else of a version or session. `Snapshot` and `Session` stand above them.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any, TypeVar
 
-from . import _engine
-from . import _wire as w
-from ._client import RECONNECTS, Client
-from ._errors import ChangedError, ConnectionLostError, InvalidError, NotFoundError, ZarrdbError
-from ._seen import Seen
+from . import _engine as e
+from ._client import CLOSED, Client
+from ._errors import InvalidError, NotFoundError, ZarrdbError
+from ._seen import MISSING, Seen
 
 T = TypeVar("T")
 PAGE = 5000
@@ -25,39 +21,34 @@ PAGE = 5000
 class View:
     """Keys and bytes. Safe for threads; works on after the server was replaced."""
 
-    def __init__(self, client: Client, link: w.Link, handle: int) -> None:
-        self._client, self._link, self._handle = client, link, handle
+    def __init__(self, client: Client, name: str, arg: Any) -> None:
+        """Open it by a function of the library."""
+        self._client = client
         self._opening = threading.RLock()
-        self._within: tuple[_engine.Handle, _engine.Handle] | None = None  # the database and this view in the library
+        self._within: tuple[e.Database, e.Handle] | None = None  # the database and this view in the library
+        self._about: Any = client.using(lambda engine: self._enter(engine, name, arg))  # what the library said of it
         client.views[id(self)] = self
+
+    def _enter(self, engine: e.Database, name: str, arg: Any) -> Any:
+        handle = e.Handle()
+        about = e.ask(engine, name, arg, handle)
+        self._within = engine, handle
+        return about
 
     def _forked(self) -> None:
         """In a child: other threads, which may have held locks, are not there any more."""
         self._opening = threading.RLock()
 
-    def __del__(self, ends: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not ends():  # else modules may be empty already, and the end of the process closes the view
-            self._let_go()
-
-    def _let_go(self) -> None:
-        """Have the server close the view, at once or with the next request. Finalizers call it at any time."""
-        link = getattr(self, "_link", None)
-        self._within = None
-        if link is not None and link.over is None and link.pid == os.getpid():
-            if self._handle:
-                link.unused.append(self._handle)
-            with suppress(ZarrdbError):
-                link.close_views(wait=False)
-
-    def _leased(self) -> str:
+    def _leased(self) -> bool:
         """See `Viewer`."""
-        return ""
+        return False
 
-    def _renewed(self, link: w.Link, handle: int | None) -> None:
+    def _reopen(self, engine: e.Database) -> None:
+        """Open it anew: in a child, or after the database was closed."""
         raise NotImplementedError
 
-    def _reopen(self) -> tuple[w.Link, int]:
-        raise NotImplementedError
+    def _check(self) -> None:
+        """Raise why it cannot be used."""
 
     @property
     def read_only(self) -> bool:
@@ -80,86 +71,52 @@ class View:
         """The name of the contents for dask."""
         raise NotImplementedError
 
-    def _at(self) -> tuple[w.Link, int]:
-        link = self._link
-        if link.over is None and link.pid == os.getpid():
-            return link, self._handle
-        with self._opening:
-            if self._link.over is not None or self._link.pid != os.getpid():
-                self._link, self._handle = self._reopen()
-            return self._link, self._handle
+    def _at(self) -> e.Handle:
+        """The view in the library."""
+        self._check()
+        engine, within = self._client.engine(), self._within
+        if within is None or within[0] is not engine or not within[1].number:
+            with self._opening:
+                within = self._within
+                if within is None or within[0] is not engine or not within[1].number:
+                    self._check()
+                    self._reopen(engine)
+                    within = self._within
+                    assert within is not None
+        return within[1]
 
-    def _again(self, fn: Callable[[w.Link, int], T]) -> T:
-        for n in range(RECONNECTS + 1):
-            try:
-                link, handle = self._at()
-                return fn(link, handle)
-            except ConnectionLostError:
-                if n == RECONNECTS:
-                    raise
-        raise AssertionError
-
-    def _inside(self, fn: Callable[[_engine.Handle], T]) -> T:
+    def _inside(self, fn: Callable[[e.Handle], T]) -> T:
         """Run fn with this view as the library of this process has it open."""
-        for n in range(RECONNECTS + 1):
-            try:
-                self._at()
-                engine, within = self._client.engine(), self._within
-                if within is None or within[0] is not engine:
-                    with self._opening:
-                        within = self._within
-                        if within is None or within[0] is not engine:
-                            within = self._within = engine, _engine.Handle(_engine.VIEW, engine, self._rev())
-                return fn(within[1])
-            except ZarrdbError as e:
-                if n == RECONNECTS or not isinstance(e, ConnectionLostError) and e.code not in ("view_closed", "closed"):
-                    raise
-                if not isinstance(e, ConnectionLostError):  # another thread has closed it, or the database
-                    self._within = None
-                    continue
-                self._client.query(w.DATABASES, {})  # finds the next process that has the database open, or starts one
-        raise AssertionError
+        handle = self._at()
+        try:
+            return fn(handle)
+        except ZarrdbError as failed:
+            if failed.code not in CLOSED:
+                raise
+        # Another thread has closed it, or the database.
+        within = self._within
+        if within is not None and within[1] is handle:
+            self._within = None
+        return fn(self._at())
 
-    def _close_inside(self, wait: bool) -> None:
+    def _ask(self, name: str, arg: Any = None) -> Any:
+        """Call a function of the library about this view."""
+        return self._inside(lambda view: e.ask(view, name, arg))
+
+    def _close_inside(self) -> None:
         within, self._within = self._within, None
         if within is not None:
-            within[1].close(wait)
+            within[1].close()
 
-    def _fetch(self, op: int, meta: Callable[[int], bytes], flags: int = 0) -> tuple[bytes | bytearray | None, int, bytes]:
-        def ask(link: w.Link, handle: int) -> tuple[bytes | bytearray | None, int, bytes]:
-            return link.value(link.call(op, meta(handle), flags=flags), handle)
-
-        return self._again(ask)
-
-    def _read(self, key: str, kind: int = w.ALL, off: int = 0, n: int = 0, by_key: bool = False) -> tuple[bytes | bytearray, int, bytes]:
+    def _read(self, key: str, kind: int = e.ALL, off: int = 0, n: int = 0, by_key: bool = False) -> tuple[bytes, int, bytes]:
         """Bytes of a value, the size of the whole and its id. For by_key see `Seen`."""
         k = key.encode()
-        try:
-            out, size, id = self._fetch(w.GET, lambda h: w.get_meta(h, k, kind, off, n))
-            if out is None:
-                out, size, id = self._fetch(w.GET, lambda h: w.get_meta(h, k, kind, off, n), w.BYTES)
-        except InvalidError as e:
-            if e.code != "too_large" or kind != w.ALL:
-                raise
-            return self._read_pieces(k)
-        assert out is not None
-        return out, size, id
-
-    def _read_pieces(self, k: bytes) -> tuple[bytearray, int, bytes]:
-        _, size, id = self._fetch(w.STAT, lambda h: w.stat_meta(h, k))
-        out = bytearray()
-        while len(out) < size:
-            off, n = len(out), min(64 << 20, self._at()[0].max_body, size - len(out))
-            part, size2, id2 = self._fetch(w.GET, lambda h: w.get_meta(h, k, w.SPAN, off, n), w.BYTES)  # noqa: B023
-            if part is None or (size, id) != (size2, id2):
-                raise ChangedError(f"{k.decode()}: the value changed while it was read", k.decode())
-            out += part
-        return out, size, id
+        return self._inside(lambda view: e.get(view, k, kind, off, n))
 
     def get(self, key: str) -> bytes | None:
         """The bytes of a key, None if there is no value."""
         try:
-            return bytes(self._read(key)[0])
+            return self._read(key)[0]
         except NotFoundError:
             return None
 
@@ -170,17 +127,17 @@ class View:
 
     def _get_part(self, key: str, start: int | None, stop: int | None, last: int | None, by_key: bool) -> bytes | None:
         if last is not None:
-            kind, off, n = w.LAST, 0, last
+            kind, off, n = e.LAST, 0, last
         elif stop is None:
-            kind, off, n = w.FROM, start or 0, 0
+            kind, off, n = e.FROM, start or 0, 0
         else:
-            kind, off, n = w.SPAN, start or 0, max(0, stop - (start or 0))
+            kind, off, n = e.SPAN, start or 0, max(0, stop - (start or 0))
         try:
-            return bytes(self._read(key, kind, off, n, by_key)[0])
+            return self._read(key, kind, off, n, by_key)[0]
         except NotFoundError:
             return None
-        except InvalidError as e:
-            if e.code != "range":
+        except InvalidError as failed:
+            if failed.code != "range":
                 raise
         if last is not None:
             return self.get(key)
@@ -193,37 +150,35 @@ class View:
         """The length of a value in bytes, None if there is none."""
         k = key.encode()
         try:
-            return self._fetch(w.STAT, lambda h: w.stat_meta(h, k))[1]
+            return self._inside(lambda view: e.get(view, k, e.NONE, 0, 0))[1]
         except NotFoundError:
             return None
 
     def keys(self, prefix: str = "") -> Iterator[str]:
         """The keys that begin with prefix, in order."""
-        return self._pages(w.LIST, prefix)
+        return self._pages(False, prefix)
 
     def children(self, prefix: str = "") -> Iterator[str]:
         """The names directly below a prefix; one that is a prefix ends in a slash."""
-        return self._pages(w.LIST_DIR, prefix)
+        return self._pages(True, prefix)
 
-    def _pages(self, op: int, prefix: str) -> Iterator[str]:
-        p, after, is_prefix = prefix.encode(), b"", False
-        while True:
-            frame = self._again(lambda l, h: l.call(op, w.list_meta(h, p, after, is_prefix, PAGE)))  # noqa: B023
-            names = bytes(frame.body).split(b"\0")[:-1]
+    def _pages(self, children: bool, prefix: str) -> Iterator[str]:
+        p, after, is_prefix, more = prefix.encode(), b"", False, True
+        while more:
+            names, more = self._inside(lambda view: e.names(view, children, PAGE, p, after, is_prefix))  # noqa: B023
             for name in names:
                 yield name.decode()
-            if not names or not frame.meta or not frame.meta[0]:
-                return
-            after, is_prefix = names[-1], False
-            if op == w.LIST_DIR and after.endswith(b"/"):
-                after, is_prefix = after[:-1], True
+            if names:
+                after, is_prefix = names[-1], False
+                if children and after.endswith(b"/"):
+                    after, is_prefix = after[:-1], True
 
 
 class WritableView(View):
     """Keys and bytes of a session, which can be written."""
 
-    def __init__(self, client: Client, link: w.Link, handle: int) -> None:
-        super().__init__(client, link, handle)
+    def __init__(self, client: Client, name: str, arg: Any) -> None:
+        super().__init__(client, name, arg)
         self._seen = Seen()
         self._dirty = 0  # writes since the last savepoint
         self._keys: dict[int, threading.Lock] = {}
@@ -250,12 +205,12 @@ class WritableView(View):
         n = hash(key) % 64
         return self._keys.get(n) or self._keys.setdefault(n, threading.Lock())
 
-    def _read(self, key: str, kind: int = w.ALL, off: int = 0, n: int = 0, by_key: bool = False) -> tuple[bytes | bytearray, int, bytes]:
+    def _read(self, key: str, kind: int = e.ALL, off: int = 0, n: int = 0, by_key: bool = False) -> tuple[bytes, int, bytes]:
         with self._key(key):
             try:
                 out = super()._read(key, kind, off, n)
             except NotFoundError:
-                self._seen.read(key, w.ZERO, by_key)
+                self._seen.read(key, MISSING, by_key)
                 raise
             self._seen.read(key, out[2], by_key)
             return out
@@ -269,40 +224,23 @@ class WritableView(View):
         self._delete(key, False)
 
     def _set(self, key: str, value: Any, absent: bool, by_key: bool) -> None:
-        value = memoryview(value).cast("B") if not isinstance(value, bytes | bytearray) else value
         with self._key(key):
-            id = self._write(w.SET, key, value, w.ZERO if absent else self._seen.expected(key, by_key))
-            self._dirty += 1
+            id = self._write(key, value, MISSING if absent else self._seen.expected(key, by_key))
             self._seen.wrote(key, id, by_key)
 
     def _delete(self, key: str, by_key: bool) -> None:
         with self._key(key):
-            self._write(w.DELETE, key, b"", self._seen.expected(key, by_key))
-            self._dirty += 1
-            self._seen.wrote(key, w.ZERO, by_key)
+            self._write(key, None, self._seen.expected(key, by_key))
+            self._seen.wrote(key, MISSING, by_key)
 
-    def _write(self, op: int, key: str, value: Any, want: bytes | None) -> bytes:
-        k, tries = key.encode(), 0
-        expect = 0 if want is None else 1 if want == w.ZERO else 2
-
-        def send(link: w.Link, handle: int) -> bytes:
-            nonlocal tries
-            tries += 1
-            return link.call(op, w.set_meta(handle, k, expect, want or w.ZERO), value).meta
-
-        try:
-            return self._again(send)
-        except ChangedError:
-            if tries == 1 or op != w.SET:
-                raise
-            there, _, id = super()._read(key)  # perhaps the first try was carried out
-            if there != bytes(value):
-                raise
-            return id
+    def _write(self, key: str, value: Any, want: bytes | None) -> bytes:
+        k, expect = key.encode(), 0 if want is None else 1 if want == MISSING else 2
+        id = self._inside(lambda view: e.put(view, k, expect, want or MISSING, value))
+        self._dirty += 1
+        return id
 
     def delete_prefix(self, prefix: str) -> None:
         """Remove all keys that begin with prefix."""
-        p = prefix.encode()
-        self._again(lambda l, h: l.call(w.DELETE_PREFIX, w.stat_meta(h, p)))
+        self._ask("delete_prefix", prefix)
         self._dirty += 1
-        self._seen.deleted(prefix, w.ZERO)
+        self._seen.deleted(prefix, MISSING)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
@@ -40,9 +41,11 @@ type DialOptions struct {
 	// bound requests that a running process works on.
 	Limit time.Duration
 
-	listed bool                       // another client of this process writes its versions into a file; see visit
-	wait   time.Duration              // for the first answer; default helloTime
-	holder func() *engine.LockedError // describes the process at the other end of a new connection; may be nil
+	program string                     // of this process, for lists
+	bound   *atomic.Int64              // Limit, where that may change
+	listed  bool                       // this process writes the versions that it has open into its file; see visit
+	wait    time.Duration              // for the first answer; default helloTime
+	holder  func() *engine.LockedError // describes the process at the other end of a new connection; may be nil
 }
 
 // Client is a connection to the process that has a database open. It connects
@@ -61,9 +64,9 @@ type Client struct {
 	mu     sync.Mutex
 	l      *link
 	closed bool
-	leases map[*lease]struct{} // renewed on each new connection
-	peers  map[string]peerFile // by database
-	block  *counters           // made by the first session that is watched
+	leases map[*lease]struct{}  // renewed on each new connection
+	peers  map[string]*peerFile // by database
+	block  *counters            // made by the first session that is watched
 	slots  slots
 
 	recalls sync.Mutex
@@ -90,7 +93,7 @@ func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
 
 // NewClient is [Dial] with a connection that was made. o.Redial makes further ones.
 func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, error) {
-	c := &Client{o: *o, peers: map[string]peerFile{}}
+	c := &Client{o: *o, peers: map[string]*peerFile{}}
 	c.open, c.end = context.WithCancel(context.Background())
 	if c.o.Version == "" {
 		c.o.Version = Version()

@@ -189,9 +189,14 @@ func remote(meta []byte) error {
 		}
 		return e
 	}
-	e := &RemoteError{Code: f.Code, Message: f.Message}
+	return coded(f.Code, f.Message)
+}
+
+// coded is the error of a code.
+func coded(code, message string) *RemoteError {
+	e := &RemoteError{Code: code, Message: message}
 	for _, c := range codes {
-		if c.code == f.Code {
+		if c.code == code {
 			e.is = c.err
 			break
 		}

@@ -54,3 +54,12 @@ func mapSealed(f *os.File, n int64) (b []byte, err error) {
 	}
 	return b, err
 }
+
+// messages makes a file for the messages of a process, which needs no place on a disk.
+func messages() (*os.File, error) {
+	fd, err := unix.MemfdCreate("zarrdb", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	return os.NewFile(uintptr(fd), "messages"), nil
+}

@@ -2,7 +2,9 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -137,11 +139,11 @@ func TestBudgetOfLongBody(t *testing.T) {
 
 // A request that panics gives its memory back.
 func TestMemoryAfterPanic(t *testing.T) {
-	was := handlers[wire.OpDatabases]
-	t.Cleanup(func() { handlers[wire.OpDatabases] = was })
-	handlers[wire.OpDatabases] = object(func(*conn, context.Context, *none) (*wire.Names, error) { panic("of a test") })
+	was := handlers[wire.OpRefs]
+	t.Cleanup(func() { handlers[wire.OpRefs] = was })
+	handlers[wire.OpRefs] = object(func(*conn, context.Context, *none) (*wire.Refs, error) { panic("of a test") })
 	h, c := served(t, nil, nil)
-	if _, err := c.Databases(bg); !contains(err, "of a test") {
+	if _, _, err := c.Refs(bg, ""); !contains(err, "of a test") {
 		t.Error(err)
 	}
 	if used, _, _ := h.s.bodies.state(); used != 0 {
@@ -149,15 +151,21 @@ func TestMemoryAfterPanic(t *testing.T) {
 	}
 }
 
-// greedy asks for a value again and again, and reads no reply.
-func greedy(t testing.TB, h *holder, key string, requests int) net.Conn {
+// payloadOf is the meta of a request for the bytes of a value.
+func payloadOf(t testing.TB, c *Client, key string) []byte {
+	t.Helper()
+	s := must.Get(beginOn(c))(t)
+	defer s.Abort()
+	v := must.Get(s.tx.Value(bg, key))(t)
+	return must.Get(json.Marshal(wire.Pack{Pack: fmt.Sprintf("%x", v.Pack), Offset: v.Offset, Length: v.Length, N: v.Length}))(t)
+}
+
+// greedy sends a request for a payload again and again, and reads no reply.
+func greedy(t testing.TB, h *holder, in []byte, requests int) net.Conn {
 	t.Helper()
 	w, conn := rawConn(t, h)
-	must.Do(t, w.Send(&wire.Frame{ID: 1, Op: wire.OpOpen, Meta: []byte(`{}`)}))
-	must.Get(w.Receive())(t)
-	in := wire.Get{View: 1, Key: key}
 	for id := range uint32(requests) {
-		must.Do(t, w.Send(&wire.Frame{ID: id, Op: wire.OpGet, Flags: wire.FlagBytes, Meta: in.Append(nil)}))
+		must.Do(t, w.Send(&wire.Frame{ID: id, Op: wire.OpPayload, Meta: in}))
 	}
 	return conn
 }
@@ -171,9 +179,10 @@ func TestGreedyClients(t *testing.T) {
 	h, c := served(t, o, nil)
 	long := random(1, 1<<20)
 	put(t, h.db, map[string][]byte{"long": long, "short": long[:40_000]})
+	in := payloadOf(t, c, "long")
 	conns := make([]net.Conn, greedyClients)
 	for i := range conns {
-		conns[i] = greedy(t, h, "long", 50)
+		conns[i] = greedy(t, h, in, 50)
 	}
 	eventually(t, "nobody waits for memory", func() bool { _, _, n := h.s.bodies.state(); return n > greedyClients })
 	honest := must.Get(Dial(bg, h.l.Path(), &DialOptions{NoFiles: true}))(t)
@@ -255,6 +264,7 @@ func TestSoakGreedyClients(t *testing.T) {
 	h, _ := served(t, nil, nil)
 	long, short := random(1, 64<<20), random(2, 1000)
 	put(t, h.db, map[string][]byte{"long": long, "short": short})
+	in := payloadOf(t, join(t, h, nil), "long")
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -262,7 +272,7 @@ func TestSoakGreedyClients(t *testing.T) {
 	for range greedyClients {
 		wg.Go(func() {
 			for !stop.Load() {
-				conn := greedy(t, h, "long", 16)
+				conn := greedy(t, h, in, 16)
 				for until := time.Now().Add(10 * time.Second); !stop.Load() && time.Now().Before(until); {
 					time.Sleep(10 * time.Millisecond)
 				}

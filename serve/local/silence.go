@@ -35,7 +35,7 @@ const quietLooks = 3
 
 // limit is the time in which a request to a process that does not answer fails. The connection ends
 // after a half of it, and a new connection fails after another third.
-func (o *DialOptions) limit() time.Duration { return cmp.Or(o.Limit, waitServing) }
+func (o *DialOptions) limit() time.Duration { return cmp.Or(o.Limit, bounds(o.bound), waitServing) }
 
 // lookTime is the time between two looks. The first look may come at once after a request has begun.
 func (o *DialOptions) lookTime() time.Duration {

@@ -46,6 +46,8 @@ type lease struct {
 	db     string
 	commit *txn.Commit
 
+	line int64 // of the file that lists it, plus 1; under c.mu
+
 	mu     sync.Mutex
 	l      *link
 	handle uint32
@@ -87,6 +89,7 @@ func (c *Client) keep(k *lease) error {
 		c.leases = map[*lease]struct{}{}
 	}
 	c.leases[k] = struct{}{}
+	c.peers[k.db].list(k)
 	return nil
 }
 
@@ -132,6 +135,7 @@ func (l *lease) Release() {
 	l.c.mu.Lock()
 	_, open := l.c.leases[l]
 	delete(l.c.leases, l)
+	l.c.peers[l.db].unlist(l)
 	l.c.mu.Unlock()
 	l.mu.Lock()
 	at, handle, lost := l.l, l.handle, l.lost

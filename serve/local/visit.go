@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zarrdb/zarrdb/serve/wire"
@@ -15,10 +16,48 @@ import (
 // while the client lives, or names itself, and leases its versions again. Until then, a new
 // server collects nothing. So the client looks for the next server at once; see txn.DB.Visit.
 
-// peerFile is the file of a client, for one database.
+// peerFile is the file of a client, for one database. It may list the versions that the client has leased: a line for each
+// behind the first one, of blanks when it was released. The next server keeps these versions if the client is stopped.
 type peerFile struct {
 	name string
 	file *os.File
+
+	at    int64   // of the list; 0 without one
+	lines int64   // in the list
+	free  []int64 // lines that are blank
+}
+
+const peerLine = 2*wire.IDSize + 1
+
+// list writes a version into the list. client.mu is held.
+func (p *peerFile) list(k *lease) {
+	if p == nil || p.at == 0 {
+		return
+	}
+	if n := len(p.free); n > 0 {
+		k.line, p.free = p.free[n-1], p.free[:n-1]
+	} else {
+		p.lines++
+		k.line = p.lines
+	}
+	p.write(k.line, k.commit.ID.String())
+}
+
+// unlist takes a version out of the list. client.mu is held.
+func (p *peerFile) unlist(k *lease) {
+	if p == nil || p.at == 0 || k.line == 0 {
+		return
+	}
+	p.write(k.line, strings.Repeat(" ", peerLine-1))
+	p.free = append(p.free, k.line)
+	k.line = 0
+}
+
+func (p *peerFile) write(line int64, text string) {
+	if _, err := p.file.WriteAt([]byte(text+"\n"), p.at+(line-1)*peerLine); err != nil { // without a list, collections wait for this process
+		_ = p.file.Truncate(p.at - 1)
+		p.at = 0
+	}
 }
 
 // visitOnce visits a database, unless that was done on this connection.
@@ -39,7 +78,10 @@ func (c *Client) visit(ctx context.Context, l *link, db string, leases []*lease)
 	c.mu.Lock()
 	was := c.peers[db]
 	c.mu.Unlock()
-	in := wire.Visit{Database: db, Peer: was.name}
+	in := wire.Visit{Database: db}
+	if was != nil {
+		in.Peer = was.name
+	}
 	for _, k := range leases {
 		in.Versions = append(in.Versions, k.commit.ID.String())
 	}
@@ -59,7 +101,7 @@ func (c *Client) visit(ctx context.Context, l *link, db string, leases []*lease)
 		return out, fmt.Errorf("%w: %d leases where %d were asked for", wire.ErrProtocol, len(out.Leases), len(leases))
 	}
 	l.visited[db] = true
-	if out.Peer == was.name || len(f.Files) != 1 {
+	if out.Peer == in.Peer || len(f.Files) != 1 {
 		return out, nil
 	}
 	c.mu.Lock()
@@ -67,15 +109,21 @@ func (c *Client) visit(ctx context.Context, l *link, db string, leases []*lease)
 	if c.closed {
 		return out, nil
 	}
-	if was.file != nil {
+	if was != nil {
 		_ = was.file.Close()
 	}
-	if c.o.listed { // an empty list: no server waits for this client
-		if fi, err := f.Files[0].Stat(); err == nil {
-			_, _ = f.Files[0].WriteAt([]byte("\n"), fi.Size())
+	p := &peerFile{name: out.Peer, file: f.Files[0]}
+	if fi, err := p.file.Stat(); err == nil && c.o.listed {
+		if _, err = p.file.WriteAt([]byte("\n"), fi.Size()); err == nil {
+			p.at = fi.Size() + 1
 		}
 	}
-	c.peers[db] = peerFile{out.Peer, f.Files[0]}
+	for k := range c.leases {
+		if k.line = 0; k.db == db {
+			p.list(k)
+		}
+	}
+	c.peers[db] = p
 	f.Files = nil
 	return out, nil
 }
@@ -123,7 +171,7 @@ func (c *Client) rejoin() {
 			return
 		}
 		if c.served() {
-			_, _ = c.link(c.open) // if it fails, the next try follows
+			_, _ = c.link(context.WithValue(c.open, quiet{}, true)) // if it fails, the next try follows
 		}
 		select {
 		case <-c.open.Done():

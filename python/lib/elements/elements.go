@@ -1,5 +1,5 @@
 // Package elements does what the Python package asks of the engine in its process. Its caller is the library of C
-// in python/lib.
+// in python/lib. Elements and values have operations of their own; all else is the operation call, by name and in JSON.
 package elements
 
 import (
@@ -15,13 +15,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
-	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -43,11 +43,37 @@ const Read = 4
 
 // operations have the numbers of _engine.py. Version counts their changes.
 var operations = []func(ctx context.Context, r *Request) ([]byte, error){
-	open, end, openView, openArray, Read: read, readMany, write, readVariable, writeVariable, selectLabels,
+	open, end, call, openArray, Read: read, readMany, write, readVariable, writeVariable, selectLabels,
+	get: getValue, setValue, listKeys,
 }
 
+// get is the operation that reads a value.
+const get = 10
+
 // Version is the number of the operations and their arguments, which _engine.py has too.
-const Version = 1
+const Version = 2
+
+// Quick reports whether a request may be tried in the thread that asks, and carried out anew if that took too long.
+func (r *Request) Quick() bool {
+	if r.Op != get {
+		return false
+	}
+	v, err := of[*view](r.Handle)
+	if err != nil || v.slow.Load() <= 0 {
+		return err == nil
+	}
+	v.slow.Add(-1)
+	return false
+}
+
+// Slow notes that a try took too long: the next ones are not made.
+func (r *Request) Slow() {
+	if v, err := of[*view](r.Handle); err == nil {
+		v.slow.Store(slowTries)
+	}
+}
+
+const slowTries = 100
 
 // Dialed gets each connection that is made.
 var Dialed func(net.Conn)
@@ -89,20 +115,26 @@ func of[T any](handle int64) (v T, err error) {
 	return v, nil
 }
 
-// open opens the database in the directory that the text names, before the environment of the interpreter. The second integer is how many
-// milliseconds to wait for a process that does not answer, 0 for the default.
+// open opens the database in the directory that the text names. The program zarrdb, the name of this process and the environment of
+// the interpreter follow. The second integer is how many milliseconds to wait for a process that does not answer, 0 for the default,
+// -1 also for none that does not serve the database.
 func open(ctx context.Context, r *Request) ([]byte, error) {
-	dir, environ, _ := strings.Cut(r.Text, "\x00")
-	if err := setEnviron(environ); err != nil {
+	parts := strings.SplitN(r.Text, "\x00", 4)
+	if len(parts) != 4 {
+		return nil, errShort
+	}
+	if err := setEnviron(parts[3]); err != nil {
 		return nil, err
 	}
-	o := &local.DialOptions{Share: true, Limit: time.Duration(r.Ints[1]) * time.Millisecond}
-	db, err := local.Attach(ctx, dir, o, &engine.Options{}, Dialed)
+	a, err := local.Attach(ctx, parts[0], local.AttachOptions{
+		Server: parts[1], Program: parts[2], Wait: time.Duration(r.Ints[1]) * time.Millisecond, Dialed: Dialed,
+	})
 	if err != nil {
 		return nil, err
 	}
-	r.add(db)
-	return nil, nil
+	r.add(a)
+	id := a.Identity()
+	return json.Marshal([]string{id.Name, id.File})
 }
 
 // setEnviron takes over the environment of the interpreter, such as credentials. Go has its own copy, of when the process began.
@@ -137,8 +169,8 @@ func end(_ context.Context, r *Request) ([]byte, error) {
 	delete(handles.open, r.Handle)
 	handles.Unlock()
 	switch v := v.(type) {
-	case *engine.DB:
-		return nil, v.Close()
+	case *local.Attached:
+		return nil, v.DB.Close()
 	case *view:
 		if len(r.Ints) > 0 && r.Ints[0] != 0 {
 			return nil, v.close()
@@ -153,29 +185,15 @@ type view struct {
 	db       *engine.DB
 	snapshot *engine.Snapshot
 	session  *engine.Session
+	slow     atomic.Int32 // so many reads are not tried before they are begun
 }
 
-// openView opens the version or session that the text names.
-func openView(ctx context.Context, r *Request) ([]byte, error) {
-	db, err := of[*engine.DB](r.Handle)
-	if err != nil {
-		return nil, err
+// reader is the view as keys and bytes.
+func (v *view) reader() kv.Reader {
+	if v.snapshot != nil {
+		return v.snapshot
 	}
-	v := &view{db: db}
-	name, ok := strings.CutPrefix(r.Text, serve.SessionPrefix)
-	if !ok {
-		v.snapshot, err = db.At(ctx, r.Text)
-	} else {
-		var id txn.SessionID
-		if id, err = txn.ParseSessionID(name); err == nil {
-			v.session, err = db.Resume(ctx, id)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	r.add(v)
-	return nil, nil
+	return v.session
 }
 
 func (v *view) close() error {
