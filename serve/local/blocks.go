@@ -135,13 +135,11 @@ func (k *block) span(off, n int64) ([]byte, error) {
 	return k.b[off : off+n], nil
 }
 
-// forget takes note that a client has closed a file, or gives up a block.
+// forget takes note that a client gives up a block.
 func (c *conn) forget(f *wire.Frame) {
 	c.drop(f)
 	var in wire.Forget
-	if wire.ParseJSON(f.Op, f.Meta, &in) != nil {
-		return // a file stays known, and the client will ask for bytes
+	if wire.ParseJSON(f.Op, f.Meta, &in) == nil {
+		c.blocks.forget(in.Block)
 	}
-	c.leases.forget(in.File)
-	c.blocks.forget(in.Block)
 }

@@ -50,8 +50,7 @@ type conn struct {
 	metas   share // of requests
 	bodies  share // of requests and replies
 	greeted bool
-	timed   bool // the frame that is being received has a deadline
-	leases  leases
+	timed   bool            // the frame that is being received has a deadline
 	shares  bool            // the client shares memory; under server.mu
 	sharing sync.Mutex      // held while the server tells the client that it shares memory
 	lent    atomic.Bool     // the client may have files of packs

@@ -41,17 +41,6 @@ func sessionIn(s *wire.Session) txn.SessionInfo {
 	}
 }
 
-func changeOut(c *txn.Change) wire.Change {
-	return wire.Change{Key: c.Key, Array: c.Array, Chunk: c.Coords, Old: bytesOut(c.Old), New: bytesOut(c.New)}
-}
-
-func bytesOut(v *txn.KeyValue) *wire.Bytes {
-	if v == nil {
-		return nil
-	}
-	return &wire.Bytes{Kind: v.Kind, Length: v.Length, URL: v.URL, Validator: v.Validator, Offset: v.Offset}
-}
-
 func refsOut(refs []txn.Ref) []wire.Ref {
 	out := make([]wire.Ref, len(refs))
 	for i, r := range refs {

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/internal/must"
-	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -22,8 +21,8 @@ func TestForks(t *testing.T) {
 	mustSet(t, s, "mine", "1")
 	var forks []*session
 	for _, label := range []string{"a", "b"} {
-		out, _, err := callJSON[wire.View](t, s, wire.OpFork, wire.Fork{Handle: wire.Handle{View: s.tx.handle}, Label: label})
-		if err != nil || out.Session == nil || out.Session.Label != label {
+		out, _, err := callJSON[wire.View](t, s, wire.OpFork, wire.Fork{Handle: wire.Handle{View: s.tx.handle}})
+		if err != nil || out.Session == nil {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		id := must.Get(txn.ParseSessionID(out.Session.ID))(t)
@@ -72,31 +71,11 @@ func TestRebaseAndGuard(t *testing.T) {
 	}
 	must.Do(t, rebase(wire.Choice{Take: "ours"}))
 	wantValue(t, s, "k", []byte("branch"))
-	if _, _, err := callJSON[none](t, s, wire.OpGuard, wire.Guard{Handle: wire.Handle{View: s.tx.handle}, Paths: []string{"read"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Guard(bg, "read"))
 	put(t, h.db, map[string][]byte{"read": []byte("1")})
 	mustSet(t, s, "other", "1")
 	var conflict *txn.ConflictError
 	if _, err := s.Commit(bg, txn.CommitOptions{}); !errors.As(err, &conflict) || conflict.Conflicts[0].Kind != txn.ConflictGuard {
-		t.Error(err)
-	}
-}
-
-// A node is renamed without its chunks being touched.
-func TestMove(t *testing.T) {
-	h, c := served(t, nil, nil)
-	makeArray(t, h, 10, 5)
-	s := begin(t, c)
-	move := func(from, to string) error {
-		_, _, err := callJSON[none](t, s, wire.OpMove, wire.Move{Handle: wire.Handle{View: s.tx.handle}, From: from, To: to})
-		return err
-	}
-	must.Do(t, move("x", "g/y"))
-	if _, err := s.Array(bg, "g/y"); err != nil {
-		t.Error(err)
-	}
-	if err := move("x", "z"); !errors.Is(err, kv.ErrNotFound) && failure(err).Code != "no_node" {
 		t.Error(err)
 	}
 }

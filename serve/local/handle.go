@@ -18,16 +18,11 @@ import (
 type handler func(c *conn, ctx context.Context, f *wire.Frame) error
 
 var handlers = map[wire.Op]handler{
-	wire.OpGet:     onView(wire.ParseGet, (*conn).get),
-	wire.OpStat:    onView(wire.ParseStat, (*conn).stat),
-	wire.OpSet:     onSession(wire.ParseSet, (*conn).set),
-	wire.OpDelete:  onSession(wire.ParseSet, (*conn).delete),
-	wire.OpList:    onView(wire.ParseList, (*conn).list),
-	wire.OpListDir: onView(wire.ParseList, (*conn).listDir),
+	wire.OpSet:    onSession(wire.ParseSet, (*conn).set),
+	wire.OpDelete: onSession(wire.ParseSet, (*conn).delete),
 
 	wire.OpOpen:      object((*conn).open),
 	wire.OpClose:     object((*conn).closeView),
-	wire.OpDatabases: object((*conn).databases),
 	wire.OpLeave:     object((*conn).leaves),
 	wire.OpLease:     object((*conn).lease),
 	wire.OpPages:     (*conn).pages,
@@ -48,23 +43,19 @@ var handlers = map[wire.Op]handler{
 
 	wire.OpResolve: object((*conn).resolve),
 	wire.OpRefs:    object((*conn).refs),
-	wire.OpLog:     object((*conn).log),
-	wire.OpDiff:    object((*conn).diff),
 	wire.OpAsk:     (*conn).ask,
-	wire.OpGuard:   object(with((*conn).session, (*conn).guard)),
-	wire.OpMove:    object(with((*conn).session, (*conn).move)),
 	wire.OpRebase:  object(with((*conn).session, (*conn).rebase)),
 	wire.OpFork:    object(with((*conn).session, (*conn).fork)),
 	wire.OpJoin:    object(with((*conn).session, (*conn).joinFork)),
 
-	wire.OpSessions:     object((*conn).sessions),
-	wire.OpBegin:        object((*conn).begin),
-	wire.OpSavepoint:    object(with((*conn).session, (*conn).savepoint)),
-	wire.OpChanges:      object(with((*conn).session, (*conn).changes)),
-	wire.OpDeletePrefix: onSession(wire.ParseStat, (*conn).deletePrefix),
-	wire.OpCommit:       object(with((*conn).session, (*conn).commit)),
-	wire.OpDiscard:      object(with((*conn).session, (*conn).discard)),
+	wire.OpBegin:     object((*conn).begin),
+	wire.OpSavepoint: object(with((*conn).session, (*conn).savepoint)),
+	wire.OpCommit:    object(with((*conn).session, (*conn).commit)),
+	wire.OpDiscard:   object(with((*conn).session, (*conn).discard)),
 }
+
+// refsMemory is held while the list of branches and tags is made.
+const refsMemory = 4 << 20
 
 // object is a handler of an operation that takes and returns JSON.
 func object[In, Out any](fn func(c *conn, ctx context.Context, in *In) (Out, error)) handler {
@@ -74,9 +65,8 @@ func object[In, Out any](fn func(c *conn, ctx context.Context, in *In) (Out, err
 			return err
 		}
 		reply := int64(memoryFirst)
-		switch f.Op {
-		case wire.OpLog, wire.OpDiff, wire.OpChanges, wire.OpSessions, wire.OpRefs:
-			reply = min(pageMemory, c.s.o.Memory/memoryLarge)
+		if f.Op == wire.OpRefs {
+			reply = min(refsMemory, c.s.o.Memory/memoryLarge)
 		}
 		h, err := c.hold(ctx, reply)
 		if err != nil {
@@ -92,24 +82,15 @@ func object[In, Out any](fn func(c *conn, ctx context.Context, in *In) (Out, err
 	}
 }
 
-// onView is a handler of an operation on a view, which stays open meanwhile. fn sends
+// onSession is a handler of an operation on a session, which stays open meanwhile. fn sends
 // the reply.
-func onView[In wire.OnView](parse func(meta []byte) (In, error), fn func(c *conn, ctx context.Context, f *wire.Frame, v *view, in In) error) handler {
-	return onOpen((*conn).use, parse, fn)
-}
-
-// onSession is onView for a view that must be a session.
 func onSession[In wire.OnView](parse func(meta []byte) (In, error), fn func(c *conn, ctx context.Context, f *wire.Frame, v *view, in In) error) handler {
-	return onOpen((*conn).session, parse, fn)
-}
-
-func onOpen[In wire.OnView](find func(c *conn, handle uint32) (*view, error), parse func(meta []byte) (In, error), fn func(c *conn, ctx context.Context, f *wire.Frame, v *view, in In) error) handler {
 	return func(c *conn, ctx context.Context, f *wire.Frame) error {
 		in, err := parse(f.Meta)
 		if err != nil {
 			return err
 		}
-		v, err := find(c, in.On())
+		v, err := c.session(in.On())
 		if err != nil {
 			return err
 		}
@@ -258,23 +239,20 @@ func (c *conn) open(ctx context.Context, in *wire.Open) (*wire.View, error) {
 	if err != nil {
 		return nil, err
 	}
+	if v.Session == nil {
+		v.Release()
+		return nil, fmt.Errorf("%w: %s is not a session", ErrRequest, in.Rev)
+	}
 	return c.opened(name, v)
 }
 
-// opened is the reply that has the handle of a view.
+// opened is the reply that has the handle of a session.
 func (c *conn) opened(db string, v *serve.View) (*wire.View, error) {
 	handle, err := c.add(db, v)
 	if err != nil {
 		return nil, err
 	}
-	out := &wire.View{View: handle}
-	if v.Commit != nil {
-		out.Commit = commitOut(v.Commit)
-	}
-	if v.Session != nil {
-		out.Session = sessionOut(v.Session.Engine().Info())
-	}
-	return out, nil
+	return &wire.View{View: handle, Session: sessionOut(v.Session.Engine().Info())}, nil
 }
 
 func (c *conn) closeView(_ context.Context, in *wire.Handle) (none, error) {
@@ -292,10 +270,6 @@ func (c *conn) closeView(_ context.Context, in *wire.Handle) (none, error) {
 		v.Release()
 	}
 	return none{}, nil
-}
-
-func (c *conn) databases(context.Context, *none) (*wire.Names, error) {
-	return &wire.Names{Names: c.s.visible(c.who)}, nil
 }
 
 // database is the database that a request is about, if the client may see it.

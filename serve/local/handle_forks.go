@@ -28,14 +28,6 @@ func choicesIn(choices []wire.Choice) ([]txn.PathChoice, error) {
 	return rules, nil
 }
 
-func (c *conn) guard(ctx context.Context, v *view, in *wire.Guard) (none, error) {
-	return none{}, v.Session.Engine().Guard(ctx, in.Paths...)
-}
-
-func (c *conn) move(ctx context.Context, v *view, in *wire.Move) (none, error) {
-	return none{}, v.Session.Engine().Rename(ctx, in.From, in.To)
-}
-
 func (c *conn) rebase(ctx context.Context, v *view, in *wire.Rebase) (*wire.Session, error) {
 	decide, err := choicesIn(in.Choices)
 	if err != nil {
@@ -47,8 +39,8 @@ func (c *conn) rebase(ctx context.Context, v *view, in *wire.Rebase) (*wire.Sess
 	return sessionOut(v.Session.Engine().Info()), nil
 }
 
-func (c *conn) fork(ctx context.Context, v *view, in *wire.Fork) (*wire.View, error) {
-	f, err := v.Session.Fork(ctx, in.Label, c.origin())
+func (c *conn) fork(ctx context.Context, v *view, _ *wire.Fork) (*wire.View, error) {
+	f, err := v.Session.Fork(ctx, "", c.origin())
 	if err != nil {
 		return nil, err
 	}

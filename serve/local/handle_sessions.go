@@ -14,7 +14,7 @@ func (c *conn) begin(ctx context.Context, in *wire.Begin) (*wire.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := serve.BeginOptions{Branch: in.Branch, Label: in.Label, Unsaved: in.Unsaved, By: c.origin()}
+	o := serve.BeginOptions{Branch: in.Branch, Label: in.Label, Unsaved: true, By: c.origin()}
 	if in.ID != "" {
 		if o.ID, err = txn.ParseSessionID(in.ID); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrRequest, err)
@@ -41,13 +41,6 @@ func (c *conn) savepoint(ctx context.Context, v *view, in *wire.Savepoint) (*wir
 	return sessionOut(v.Session.Engine().Info()), nil
 }
 
-func (c *conn) deletePrefix(ctx context.Context, f *wire.Frame, v *view, in wire.Stat) error {
-	if err := v.Session.Engine().DeletePrefix(ctx, in.Key); err != nil {
-		return err
-	}
-	return c.send(f, &wire.Frame{})
-}
-
 // maxDecided bounds the decisions in an answer.
 const maxDecided = 1000
 
@@ -65,11 +58,6 @@ func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Com
 	if o.Choices, err = choicesIn(in.Choices); err != nil {
 		return nil, err
 	}
-	db, err := c.s.t.Database(ctx, v.db)
-	if err != nil {
-		return nil, err
-	}
-	failed := db.CareErrors()
 	commit, err := v.Session.Commit(ctx, o)
 	c.closeEnded(v)
 	if err != nil {
@@ -77,9 +65,6 @@ func (c *conn) commit(ctx context.Context, v *view, in *wire.Publish) (*wire.Com
 	}
 	out := commitOut(commit)
 	out.Record, out.Decided = txn.EncodeCommit(commit), decided
-	for _, e := range failed {
-		out.Warnings = append(out.Warnings, e.Error())
-	}
 	return out, nil
 }
 
@@ -103,31 +88,4 @@ func (c *conn) closeEnded(ended *view) {
 			v.unwatch(nil)
 		}
 	}
-}
-
-// sessions lists the sessions that can be resumed or are open.
-func (c *conn) sessions(ctx context.Context, in *wire.Database) (*wire.Sessions, error) {
-	name, err := c.database(in.Database)
-	if err != nil {
-		return nil, err
-	}
-	db, err := c.s.t.Database(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	list, err := db.Sessions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := &wire.Sessions{Sessions: []wire.Session{}}
-	for _, s := range list {
-		if c.who.MayWrite(s.Branch) == nil {
-			out.Sessions = append(out.Sessions, *sessionOut(s))
-		}
-	}
-	return out, nil
-}
-
-func (c *conn) changes(ctx context.Context, v *view, in *wire.Diff) (*wire.Changes, error) {
-	return changePage(in, v.Session.Engine().Changes(ctx, in.Prefix))
 }

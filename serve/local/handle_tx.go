@@ -4,12 +4,33 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// The methods of [txn.Tx] that a session of a peer is made of, beside set, delete, savepoint,
-// rebase, fork, join, commit and discard.
+// The methods of [txn.Tx] that a session of a peer is made of, beside savepoint, rebase, fork, join, commit and discard.
+
+// expected is the condition of a write.
+func expected(in wire.Set) engine.Expect {
+	return engine.Expect{Absent: in.Expect == wire.ExpectAbsent, ID: kv.ID(in.ID)}
+}
+
+func (c *conn) set(ctx context.Context, f *wire.Frame, v *view, in wire.Set) error {
+	id, err := v.Session.Engine().SetIf(ctx, in.Key, f.Body, expected(in))
+	if err != nil {
+		return err
+	}
+	return c.send(f, &wire.Frame{Meta: id[:]})
+}
+
+func (c *conn) delete(ctx context.Context, f *wire.Frame, v *view, in wire.Set) error {
+	if err := v.Session.Engine().DeleteIf(ctx, in.Key, expected(in)); err != nil {
+		return err
+	}
+	return c.send(f, &wire.Frame{})
+}
 
 func (c *conn) value(ctx context.Context, f *wire.Frame, v *view, in wire.Stat) error {
 	value, err := v.Session.Engine().Versions().Tx().Value(ctx, in.Key)

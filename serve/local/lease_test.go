@@ -4,7 +4,6 @@ package local
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -73,35 +72,6 @@ func TestDamageIsSeen(t *testing.T) {
 	defer damage(want[1200])
 	if _, err := kv.Get(bg, v, "k"); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("get: %v", err)
-	}
-}
-
-// viewed counts the views of a value.
-type viewed struct {
-	kv.Value
-	n int
-}
-
-func (v *viewed) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {
-	v.n++
-	return v.Value.View(ctx, rng, fn)
-}
-
-// A value is verified once as a whole, and then in parts as well.
-func TestVerifiedOnce(t *testing.T) {
-	h, _ := served(t, nil, nil)
-	snap := must.Get(h.db.Snapshot(bg, put(t, h.db, map[string][]byte{"k": random(1, 100<<10)})))(t)
-	defer snap.Close()
-	located := must.Get(snap.Locate(bg, "k"))(t)
-	v := &viewed{Value: located}
-	var c verified
-	for i, step := range []struct{ off, n, views int64 }{{0, 10, 1}, {0, 10, 2}, {0, 100 << 10, 3}, {0, 100 << 10, 3}, {5, 10, 3}} {
-		if err := c.check(bg, v, kv.Place{Offset: 1}, step.off, step.n); err != nil || int64(v.n) != step.views {
-			t.Errorf("step %d: %d views, want %d, %v", i, v.n, step.views, err)
-		}
-	}
-	if err := c.check(bg, v, kv.Place{Offset: 2}, 0, 100<<10); err != nil || v.n != 4 {
-		t.Errorf("another place: %d views, %v", v.n, err)
 	}
 }
 

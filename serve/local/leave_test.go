@@ -26,7 +26,7 @@ func TestLeaveAfterHello(t *testing.T) {
 	go c.serve()
 	link := must.Get(newLink(bg, there, &Client{}))(t)
 	defer link.close(ErrGone)
-	_, err = link.call(bg, &wire.Frame{Op: wire.OpDatabases, Meta: []byte("{}")}, true)
+	_, err = link.call(bg, &wire.Frame{Op: wire.OpRefs, Meta: []byte("{}")}, true)
 	if !errors.Is(err, ErrGone) || errors.Is(err, ErrUnknown) {
 		t.Errorf("%v, want ErrGone that is known", err)
 	}

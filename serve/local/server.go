@@ -147,8 +147,7 @@ type server struct {
 	leave   context.CancelCauseFunc
 	failed  func() error // returns why the database has failed, which ends the server; nil if that does not
 
-	memory   *membudget.Member
-	verified verified
+	memory *membudget.Member
 }
 
 // serve answers the clients that connect to l, until ctx is done or l fails. Then

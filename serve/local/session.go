@@ -46,7 +46,7 @@ var _ txn.Tx = (*Session)(nil)
 // Begin implements [txn.Remote]. The session is stored by the first savepoint or change, and
 // when the server ends in order.
 func (s source) Begin(ctx context.Context, o txn.BeginOptions) (txn.Tx, error) {
-	in := wire.Begin{Database: s.db, Branch: o.Branch, Label: o.Label, Unsaved: true}
+	in := wire.Begin{Database: s.db, Branch: o.Branch, Label: o.Label}
 	if o.ID != (txn.SessionID{}) {
 		in.ID, in.Base = o.ID.String(), o.Base.String()
 	}
@@ -113,7 +113,7 @@ func (s *Session) resume(ctx context.Context, was *link) (*link, uint32, error) 
 			return nil, 0, s.lose(was)
 		}
 		again := wire.Begin{
-			Database: s.db, Branch: info.Branch, Label: info.Label, Unsaved: true,
+			Database: s.db, Branch: info.Branch, Label: info.Label,
 			ID: s.id.String(), Base: info.Base.String(),
 		}
 		out, err = ask[wire.View](ctx, l, wire.OpBegin, again)

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -246,34 +243,6 @@ func notFound(err error) error {
 		return nil
 	}
 	return fmt.Errorf("found, or %w", err)
-}
-
-// The reply to a commit warns of background work that failed before.
-func TestCommitWarns(t *testing.T) {
-	runtimeDir(t)
-	dir := filepath.Join(shortDir(t), "t.zdb")
-	db, err := engine.Open(bg, dir, &engine.Options{Create: true})
-	if err == nil {
-		err = db.Close()
-	}
-	if err == nil {
-		err = os.MkdirAll(filepath.Join(dir, "checkpoints"), 0o777)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "checkpoints", "ERROR"), []byte("no room"), 0o666)
-	}
-	must.Do(t, err)
-	c := join(t, hold(t, dir, nil), nil)
-	s := begin(t, c)
-	must.Do(t, s.Set(bg, "k", []byte("1")))
-	var out wire.Commit
-	err = s.tx.on(bg, func(l *link, handle uint32, _ bool) (err error) {
-		out, err = ask[wire.Commit](bg, l, wire.OpCommit, wire.Publish{Handle: wire.Handle{View: handle}})
-		return err
-	})
-	if err != nil || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "checkpoint: no room") {
-		t.Errorf("%q, %v", out.Warnings, err)
-	}
 }
 
 // A session goes on after a dry run of a commit that was not answered.

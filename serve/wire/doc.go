@@ -9,7 +9,6 @@
 //	  uint32   u8   u8    uint16  uint32   uint32   little-endian
 //
 // The client chooses the id of a request, and its reply has the same. Requests are answered in any
-// order. The meta of the few operations that are hot is binary (see [Get], [Set], [Found]), the
-// meta of all other operations is a JSON object. docs/protocol.md describes the protocol for
-// clients in other languages.
+// order. The meta of the few operations that are hot is binary (see [Set], [Pages]), the
+// meta of all other operations is a JSON object. docs/protocol.md describes the protocol.
 package wire

@@ -20,14 +20,6 @@ const (
 	maxFiles = 4
 )
 
-// SmallBody is the longest value that is always sent as bytes. Longer ones may
-// be sent as a [Place] in a file.
-const SmallBody = 32 << 10
-
-// MaxAhead is the longest value whose place is sent with FlagAhead: the server
-// first verifies its checksums.
-const MaxAhead = 16 << 20
-
 // ErrProtocol means that the other side violated the protocol. The connection
 // cannot be used any more.
 var ErrProtocol = errors.New("wire: protocol violated")
@@ -40,20 +32,15 @@ const (
 	FlagReply Flags = 1 << iota
 	// FlagError means that the meta is a [Failure].
 	FlagError
-	// FlagPlace means that the meta of the reply is a [Place]: the bytes are in
-	// a file.
-	FlagPlace
-	// FlagBytes asks for bytes, never for a place.
-	FlagBytes
-	// FlagAhead asks for the value together with its size: bytes up to SmallBody, a
-	// place up to MaxAhead.
-	FlagAhead
+	_ // of earlier versions
+	_ // of earlier versions
+	_ // of earlier versions
 	// FlagReport means that the body is a report about the request, whose reply follows.
 	FlagReport
 	// FlagBlock means that the body of the request lies in a block; see [AppendInBlock].
 	FlagBlock
 
-	allFlags = FlagReply | FlagError | FlagPlace | FlagBytes | FlagAhead | FlagReport | FlagBlock
+	allFlags = FlagReply | FlagError | FlagReport | FlagBlock
 )
 
 // Op is an operation.
@@ -61,75 +48,75 @@ type Op uint8
 
 // Operations. The comment names the meta of request and reply.
 const (
-	OpHello        Op = iota + 1 // Hello, Hello
-	OpCancel                     // the id of a request, without reply
-	OpBye                        // from the server: Bye
-	OpGet                        // Get, Found or Place
-	OpStat                       // Stat, Found or Place
-	OpSet                        // Set, the new id
-	OpDelete                     // Set, nothing
-	_                            // of earlier versions
-	OpList                       // List, Page
-	OpListDir                    // List, Page
-	OpOpen                       // Open, View
-	OpClose                      // Handle, nothing
-	OpForget                     // File, without reply
-	OpDatabases                  // nothing, Names
-	OpResolve                    // Rev, Commit
-	OpRefs                       // Database, Refs
-	_                            // of earlier versions
-	OpLog                        // Log, Commits
-	OpDiff                       // Diff, Changes
-	OpSessions                   // Database, Sessions
-	OpBegin                      // Begin, View
-	_                            // of earlier versions
-	OpSavepoint                  // Handle, Session
-	OpChanges                    // Diff, Changes
-	OpDeletePrefix               // Stat, nothing
-	OpCommit                     // Publish, Commit
-	OpDiscard                    // Handle, nothing
-	_                            // of earlier versions
-	_                            // of earlier versions
-	_                            // of earlier versions
-	_                            // of earlier versions
-	_                            // of earlier versions
-	_                            // of earlier versions
-	OpGuard                      // Guard, nothing
-	OpMove                       // Move, nothing
-	OpRebase                     // Rebase, Session
-	OpFork                       // Fork, View
-	OpJoin                       // Join, nothing
-	_                            // of earlier versions
-	_                            // of earlier versions
-	_                            // of earlier versions
-	OpLeave                      // none, Left
-	OpLease                      // Open, Lease
-	OpPages                      // Pages, lengths of the pages in the body
-	OpPack                       // Pack, nothing and a descriptor
-	OpPayload                    // Pack, nothing; the bytes are the body
-	OpRecall                     // from the server, and back from the client: nothing
-	OpAncestors                  // Ancestors, records in the body; see SplitRecords
-	OpRecords                    // Records, whether there are more (1 byte); records in the body
-	OpAsk                        // Ask, nothing; the answer in JSON is the body, as are reports before it
-	OpValue                      // Stat, the value as it is in the index
-	OpRoots                      // Stat, the roots of the session
-	OpOwnPages                   // OwnPages, lengths of the pages in the body
-	OpApply                      // Stat with entries of a log in the body, nothing
-	OpStore                      // Stat with bytes in the body, the value that names them
-	OpStage                      // Stage with pages in the body, nothing
-	OpSwap                       // Stat with roots in the body, nothing
-	OpShare                      // from the server: Share
-	OpVisit                      // Visit, Visited and perhaps a descriptor
-	OpWatch                      // Watch and perhaps a descriptor, nothing
-	OpPing                       // nothing, nothing: a server that runs answers at once
+	OpHello     Op = iota + 1 // Hello, Hello
+	OpCancel                  // the id of a request, without reply
+	OpBye                     // from the server: Bye
+	_                         // of earlier versions
+	_                         // of earlier versions
+	OpSet                     // Set, the new id
+	OpDelete                  // Set, nothing
+	_                         // of earlier versions
+	_                         // of earlier versions
+	_                         // of earlier versions
+	OpOpen                    // Open, View
+	OpClose                   // Handle, nothing
+	OpForget                  // Forget, without reply
+	_                         // of earlier versions
+	OpResolve                 // Rev, Commit
+	OpRefs                    // Database, Refs
+	_                         // of earlier versions
+	_                         // of earlier versions
+	_                         // of earlier versions
+	_                         // of earlier versions
+	OpBegin                   // Begin, View
+	_                         // of earlier versions
+	OpSavepoint               // Handle, Session
+	_                         // of earlier versions
+	_                         // of earlier versions
+	OpCommit                  // Publish, Commit
+	OpDiscard                 // Handle, nothing
+	_                         // of earlier versions
+	_                         // of earlier versions
+	_                         // of earlier versions
+	_                         // of earlier versions
+	_                         // of earlier versions
+	_                         // of earlier versions
+	_                         // of earlier versions
+	_                         // of earlier versions
+	OpRebase                  // Rebase, Session
+	OpFork                    // Fork, View
+	OpJoin                    // Join, nothing
+	_                         // of earlier versions
+	_                         // of earlier versions
+	_                         // of earlier versions
+	OpLeave                   // none, Left
+	OpLease                   // Open, Lease
+	OpPages                   // Pages, lengths of the pages in the body
+	OpPack                    // Pack, nothing and a descriptor
+	OpPayload                 // Pack, nothing; the bytes are the body
+	OpRecall                  // from the server, and back from the client: nothing
+	OpAncestors               // Ancestors, records in the body; see SplitRecords
+	OpRecords                 // Records, whether there are more (1 byte); records in the body
+	OpAsk                     // Ask, nothing; the answer in JSON is the body, as are reports before it
+	OpValue                   // Stat, the value as it is in the index
+	OpRoots                   // Stat, the roots of the session
+	OpOwnPages                // OwnPages, lengths of the pages in the body
+	OpApply                   // Stat with entries of a log in the body, nothing
+	OpStore                   // Stat with bytes in the body, the value that names them
+	OpStage                   // Stage with pages in the body, nothing
+	OpSwap                    // Stat with roots in the body, nothing
+	OpShare                   // from the server: Share
+	OpVisit                   // Visit, Visited and perhaps a descriptor
+	OpWatch                   // Watch and perhaps a descriptor, nothing
+	OpPing                    // nothing, nothing: a server that runs answers at once
 	numOps
 )
 
 var opNames = [numOps]string{
-	"", "hello", "cancel", "bye", "get", "stat", "set", "delete", "", "list", "list_dir", "open", "close", "forget",
-	"databases", "resolve", "refs", "", "log", "diff", "sessions", "begin", "", "savepoint", "changes",
-	"delete_prefix", "commit", "discard", "", "", "", "",
-	"", "", "guard", "move", "rebase", "fork", "join", "", "", "", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
+	"", "hello", "cancel", "bye", "", "", "set", "delete", "", "", "", "open", "close", "forget",
+	"", "resolve", "refs", "", "", "", "", "begin", "", "savepoint", "",
+	"", "commit", "discard", "", "", "", "",
+	"", "", "", "", "rebase", "fork", "join", "", "", "", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
 	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share", "visit", "watch", "ping",
 }
 
@@ -144,7 +131,7 @@ func (o Op) String() string {
 // waiting for the disk to write, on the whole, so that waiting for it awake makes sense.
 func (o Op) Quick() bool {
 	switch o {
-	case OpGet, OpStat, OpSet, OpDelete, OpOpen, OpClose, OpBegin, OpResolve, OpRefs, OpDatabases, OpLease, OpPages, OpPack, OpPayload, OpAncestors, OpRecords,
+	case OpSet, OpDelete, OpOpen, OpClose, OpBegin, OpResolve, OpRefs, OpLease, OpPages, OpPack, OpPayload, OpAncestors, OpRecords,
 		OpValue, OpRoots, OpWatch, OpOwnPages, OpApply, OpStore, OpStage:
 		return true
 	}

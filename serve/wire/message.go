@@ -125,10 +125,8 @@ type Handle struct {
 	View uint32 `json:"view"`
 }
 
-// Forget names a file or a block that the client does not need any more. The number 0
-// names nothing.
+// Forget names a block that the client does not need any more. The number 0 names nothing.
 type Forget struct {
-	File  uint32 `json:"file,omitempty"`
 	Block uint32 `json:"block,omitempty"`
 }
 
@@ -137,21 +135,15 @@ type Database struct {
 	Database string `json:"database,omitempty"`
 }
 
-// Names is a list of names.
-type Names struct {
-	Names []string `json:"names"`
-}
-
-// Open opens a view of a revision, or of a session as "~" and its id.
+// Open names a revision, or a session as "~" and its id.
 type Open struct {
 	Database string `json:"database,omitempty"`
 	Rev      string `json:"rev"`
 }
 
-// View is a view that was opened.
+// View is a session that was opened.
 type View struct {
 	View    uint32   `json:"view"`
-	Commit  *Commit  `json:"commit,omitempty"`
 	Session *Session `json:"session,omitempty"`
 }
 
@@ -209,8 +201,6 @@ type Commit struct {
 	Properties map[string]string `json:"properties,omitempty"`
 	// Record, of a commit that was just made, is as in Lease.
 	Record []byte `json:"record,omitempty"`
-	// Warnings of a commit that was just made: background work that failed before.
-	Warnings []string `json:"warnings,omitempty"`
 	// Decided are conflicts that choices decided, the first 1,000.
 	Decided []Decided `json:"decided,omitempty"`
 }
@@ -221,20 +211,12 @@ type Decided struct {
 	Take string `json:"take"` // as of Choice
 }
 
-// Commits is a page of a log.
-type Commits struct {
-	Commits []Commit `json:"commits"`
-	More    bool     `json:"more,omitempty"`
-}
-
 // Begin opens a new session on a branch.
 type Begin struct {
 	Database string `json:"database,omitempty"`
 	Branch   string `json:"branch,omitempty"`
 	Label    string `json:"label,omitempty"`
-	// Unsaved leaves out the savepoint with which a session begins otherwise.
-	Unsaved bool `json:"unsaved,omitempty"`
-	// ID and Base belong to an unsaved session of a server that was killed.
+	// ID and Base belong to a session without a savepoint of a server that was killed.
 	ID   string `json:"id,omitempty"`
 	Base string `json:"base,omitempty"`
 }
@@ -256,11 +238,6 @@ type Session struct {
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	User    string `json:"user,omitempty"`
-}
-
-// Sessions lists sessions.
-type Sessions struct {
-	Sessions []Session `json:"sessions"`
 }
 
 // Publish commits a session.
@@ -298,57 +275,11 @@ type Ref struct {
 	Commit string `json:"commit"`
 }
 
-// Log asks for a page of the history of a revision.
-type Log struct {
-	Database string `json:"database,omitempty"`
-	Rev      string `json:"rev,omitempty"`
-	Path     string `json:"path,omitempty"` // only commits that changed it
-	Skip     int    `json:"skip,omitempty"`
-	Limit    int    `json:"limit,omitempty"`
-}
-
-// Diff asks for a page of the differences between two revisions, or of the
-// changes of a session.
-type Diff struct {
-	Database string `json:"database,omitempty"`
-	View     uint32 `json:"view,omitempty"`
-	From     string `json:"from,omitempty"`
-	To       string `json:"to,omitempty"`
-	Prefix   string `json:"prefix,omitempty"`
-	Skip     int    `json:"skip,omitempty"`
-	Limit    int    `json:"limit,omitempty"`
-}
-
 // Ask has the server do the work called name.
 type Ask struct {
 	Database string          `json:"database,omitempty"`
 	Name     string          `json:"name"`
 	In       json.RawMessage `json:"in"`
-}
-
-// Changes is a page of keys that differ.
-type Changes struct {
-	Changes []Change `json:"changes"`
-	More    bool     `json:"more,omitempty"`
-}
-
-// Change is a key that differs. Old or New is missing if the key has no value
-// there.
-type Change struct {
-	Key   string  `json:"key"`
-	Array string  `json:"array,omitempty"`
-	Chunk []int64 `json:"chunk,omitempty"`
-	Old   *Bytes  `json:"old,omitempty"`
-	New   *Bytes  `json:"new,omitempty"`
-}
-
-// Bytes is the size and the location of the bytes of a key.
-type Bytes struct {
-	Kind      string `json:"kind"`
-	Length    int64  `json:"length"`
-	URL       string `json:"url,omitempty"`
-	Validator string `json:"validator,omitempty"`
-	Offset    uint64 `json:"offset,omitempty"`
 }
 
 // ParseJSON reads a JSON meta. No meta is an empty object.

@@ -1,18 +1,5 @@
 package wire
 
-// Guard names paths that a session relies on: nodes, or keys of chunks and documents.
-type Guard struct {
-	Handle
-	Paths []string `json:"paths"`
-}
-
-// Move renames a node of a session with everything below it.
-type Move struct {
-	Handle
-	From string `json:"from"`
-	To   string `json:"to"`
-}
-
 // Rebase merges the new commits of its branch into a session.
 type Rebase struct {
 	Handle
@@ -28,7 +15,6 @@ type Savepoint struct {
 // Fork opens a session that begins with all changes of another one.
 type Fork struct {
 	Handle
-	Label string `json:"label,omitempty"`
 }
 
 // Join merges the changes of a fork into its original session.

@@ -8,9 +8,6 @@ type OnView interface{ On() uint32 }
 func (h Handle) On() uint32 { return h.View }
 
 // On implements [OnView].
-func (g Get) On() uint32 { return g.View }
-
-// On implements [OnView].
 func (s Stat) On() uint32 { return s.View }
 
 // On implements [OnView].
@@ -21,9 +18,3 @@ func (p OwnPages) On() uint32 { return p.View }
 
 // On implements [OnView].
 func (s Stage) On() uint32 { return s.View }
-
-// On implements [OnView].
-func (l List) On() uint32 { return l.View }
-
-// On implements [OnView].
-func (d Diff) On() uint32 { return d.View }

@@ -31,7 +31,7 @@ func TestSoon(t *testing.T) {
 	}
 	send := func(n int) {
 		t.Helper()
-		if err := from.Send(&Frame{ID: 7, Op: OpGet, Body: bytes.Repeat([]byte{1}, n)}); err != nil {
+		if err := from.Send(&Frame{ID: 7, Op: OpValue, Body: bytes.Repeat([]byte{1}, n)}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -74,7 +74,7 @@ func TestEager(t *testing.T) {
 		t.Errorf("%d times in vain", looks)
 	}
 	for i := range 20 {
-		must.Do(t, from.Send(&Frame{ID: 1, Op: OpGet}))
+		must.Do(t, from.Send(&Frame{ID: 1, Op: OpValue}))
 		if !to.Soon() {
 			t.Fatal("no frame")
 		}
@@ -92,7 +92,7 @@ func TestEagerAfterOneFailure(t *testing.T) {
 		if !to.Eager() || to.Soon() || !to.Eager() {
 			t.Fatal("it does not look again after one failure")
 		}
-		must.Do(t, from.Send(&Frame{ID: 1, Op: OpGet}))
+		must.Do(t, from.Send(&Frame{ID: 1, Op: OpValue}))
 		if !to.Soon() {
 			t.Fatal("no frame")
 		}
@@ -129,7 +129,7 @@ func TestReady(t *testing.T) {
 	for i, ctx := range []context.Context{ctx, context.Background()} {
 		go func() {
 			time.Sleep(time.Millisecond)
-			if err := from.Send(&Frame{ID: uint32(i), Op: OpGet}); err != nil {
+			if err := from.Send(&Frame{ID: uint32(i), Op: OpValue}); err != nil {
 				t.Error(err)
 			}
 		}()
