@@ -7,7 +7,9 @@ import json
 import os
 import pickle
 import re
+import signal
 import subprocess
+import sys
 import weakref
 from pathlib import Path
 
@@ -409,6 +411,24 @@ def test_versions_outlive_the_holder(repo: zarrdb.Repository, path: Path) -> Non
         repo.at(snap.commit.id)
     repo.at("main").close()
     assert len(os.listdir(path / "peers")) == 1
+
+
+def test_collection_beside_a_stopped_reader(repo: zarrdb.Repository, path: Path) -> None:
+    """It does not wait for the reader, and keeps what the reader has open."""
+    for n in (1, 2):
+        commit(repo, k=bytes([n]) * 100_000)
+    code = f"import sys, zarrdb; v = zarrdb.open({str(path)!r}).at('main~1'); v.size('k'); print(flush=True); sys.stdin.read(); print(v.get('k')[:1])"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout
+        reader.stdout.readline()
+        os.kill(reader.pid, signal.SIGSTOP)
+        try:
+            repo.expire(keep=1)
+            kill(path)
+            subprocess.run([zarrdb._client.binary(), "gc", str(path)], check=True, capture_output=True)
+        finally:
+            os.kill(reader.pid, signal.SIGCONT)
+        assert reader.communicate()[0] == "b'\\x01'\n"
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -57,7 +57,7 @@ func mapSealed(f *os.File, n int64) (b []byte, err error) {
 
 // messages makes a file for the messages of a process, which needs no place on a disk.
 func messages() (*os.File, error) {
-	fd, err := unix.MemfdCreate("zarrdb", unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate("zarrdb-messages", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
