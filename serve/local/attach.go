@@ -42,7 +42,7 @@ type Attached struct {
 func Attach(ctx context.Context, dir string, o AttachOptions) (*Attached, error) {
 	s := &starter{dir: dir, o: o}
 	s.wait.Store(int64(max(o.Wait, 0)))
-	to := DialOptions{Share: true, Dir: dir, Redial: s.connect, program: o.Program, listed: true, bound: &s.wait}
+	to := DialOptions{Share: true, Dir: dir, Redial: s.connect, program: o.Program, listed: true, bound: &s.wait, foreign: s.passBy}
 	to.holder = func() *engine.LockedError {
 		held := &engine.LockedError{Dir: filepath.Join(dir, "index")}
 		text, err := os.ReadFile(filepath.Join(held.Dir, "HOLDER"))

@@ -42,6 +42,7 @@ type DialOptions struct {
 	Limit time.Duration
 
 	program string                     // of this process, for lists
+	foreign func()                     // called where the process at the other end has another database open
 	bound   *atomic.Int64              // Limit, where that may change
 	listed  bool                       // this process writes the versions that it has open into its file; see visit
 	wait    time.Duration              // for the first answer; default helloTime

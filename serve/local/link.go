@@ -136,6 +136,9 @@ func (l *link) greet(o *DialOptions) error {
 		return nil
 	}
 	if file := txn.FileOf(o.Dir); file != "" && file != l.hello.Lock {
+		if o.foreign != nil {
+			o.foreign()
+		}
 		return gone(fmt.Errorf("the database at %s is not the one that process %d has open", o.Dir, l.hello.PID))
 	}
 	return nil

@@ -32,8 +32,29 @@ type starter struct {
 	o    AttachOptions
 	wait atomic.Int64 // 0 for the default
 
-	mu   sync.Mutex
-	last *started // the process that was started last, until its end was noticed
+	mu     sync.Mutex
+	last   *started // the process that was started last, until its end was noticed
+	socket string   // where the last connection was made
+	passed string   // a socket of a process that has another database open, as after a database was moved
+	until  time.Time
+}
+
+// passTime is how long a socket of another database is passed by.
+const passTime = time.Second
+
+// passBy has dial pass the socket of the last connection by: the database there is another one.
+func (s *starter) passBy() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.passed, s.until = s.socket, time.Now().Add(passTime)
+}
+
+// passes reports whether dial passes a socket by. It notes the socket.
+func (s *starter) passes(socket string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.socket = socket
+	return socket == s.passed && time.Now().Before(s.until)
 }
 
 // started is a process that this one has started.
@@ -100,6 +121,9 @@ func (s *starter) dial(ctx context.Context) (net.Conn, error) {
 		return nil, nil
 	}
 	for _, socket := range sockets {
+		if s.passes(socket) {
+			continue
+		}
 		conn, failed := Connect(ctx, socket)
 		if failed == nil {
 			if s.o.Dialed != nil {
