@@ -143,7 +143,9 @@ var layers = map[string][]string{
 	// Parts of files elsewhere; how files are opened is the engine's.
 	"engine/internal/virtual": {"kv", "kv/digest", "kv/gather", "kv/redact", "kv/tree", "refs", "txn"},
 	"engine/internal/compare": {"engine/internal/names", "engine/internal/policy", "kv", "txn", "zarr", "zarr/dtype"},
-	"engine/modeltest":        {}, // of tests
+	// What a checked-out folder knows; it knows no databases.
+	"engine/internal/checkout": {"engine/internal/names", "kv", "kv/digest", "kv/dirkv"},
+	"engine/modeltest":         {}, // of tests
 	// Where a URL leads; it opens stores and formats, and knows no databases.
 	"engine/source": {"internal/hostname", "formats", "formats/", "zarr", "zarr/meta", "codecs", "codecs/builtin", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/redact", "kv/tree", "txn", "refs", "engine/zurl", "engine/internal/extent", "engine/internal/names", "engine/internal/policy", "engine/internal/virtual"},
 	"engine":        {"internal/budget", "formats", "zarr", "zarr/cf", "zarr/meta", "zarr/dtype", "codecs", "kv", "kv/depot", "kv/dirkv", "kv/zipkv", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/pack", "kv/tree", "txn", "refs", "engine/source", "engine/zurl", "engine/internal/"},

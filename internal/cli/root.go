@@ -74,7 +74,7 @@ func newRoot() *cobra.Command {
 	}
 	add(groupData, initCmd(), importCmd(), exportCmd(), readCmd(), plotCmd(), writeCmd(), serveCmd(), demoCmd())
 	add(groupNodes, uiCmd(), lsCmd(), treeCmd(), infoCmd(), createCmd(), attrsCmd(), resizeCmd(), mvCmd(), cpCmd(), rmCmd())
-	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), commitCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), eraseCmd(), reflogCmd(), undoCmd(), keepCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd(), fetchCmd())
+	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), checkoutCmd(), commitCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), eraseCmd(), reflogCmd(), undoCmd(), keepCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd(), fetchCmd())
 	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd(), refsCmd())
 	add(groupCare, statsCmd(), fsckCmd(), expireCmd(), gcCmd(), backupCmd(), restoreCmd())
 	root.AddCommand(versionCmd(), remoteDirCmd())
@@ -100,8 +100,8 @@ func newRoot() *cobra.Command {
 
 // otherNames maps names of commands in other programs to ours, for suggestions.
 var otherNames = map[string][]string{
-	"init": {"new"}, "import": {"add", "append", "load"}, "export": {"checkout", "convert", "dump", "save"}, "ls": {"list", "dir"},
-	"info": {"describe"}, "mv": {"rename", "move"}, "cp": {"copy"}, "rm": {"delete", "remove"}, "stats": {"status", "du"},
+	"init": {"new"}, "import": {"add", "append", "load"}, "export": {"convert", "dump", "save"}, "ls": {"list", "dir"},
+	"info": {"describe"}, "mv": {"rename", "move"}, "cp": {"copy"}, "rm": {"delete", "remove"}, "stats": {"du"}, "commit": {"status"},
 	"log": {"history"}, "reset": {"rollback"}, "session": {"begin"}, "fsck": {"check", "verify"}, "gc": {"prune", "vacuum"},
 }
 
