@@ -132,7 +132,13 @@ func (db *DB) Checkout(ctx context.Context, rev, dir string, o CheckoutOptions) 
 	}
 	defer w.close()
 	w.o = o
-	if err = w.goOn(ctx); err == nil {
+	if w.st.Commit != "" {
+		err = w.save(ctx) // the database may have moved
+	}
+	if err == nil {
+		err = w.goOn(ctx)
+	}
+	if err == nil {
 		w.st.Branch = ""
 		if branches, _, rerr := db.Refs(ctx); rerr == nil && slices.ContainsFunc(branches, func(r Ref) bool { return r.Name == orMain(rev) }) {
 			w.st.Branch = orMain(rev)
@@ -140,6 +146,9 @@ func (db *DB) Checkout(ctx context.Context, rev, dir string, o CheckoutOptions) 
 		err = w.move(ctx, id)
 	}
 	if err != nil {
+		if st, _ := w.b.Load(ctx); st == nil { // nothing was begun
+			_, _ = os.RemoveAll(w.b.Side), os.Remove(w.b.Dir)
+		}
 		return nil, fmt.Errorf("checkout: %w", err)
 	}
 	w.res.FolderInfo = w.info()
@@ -221,7 +230,7 @@ func (db *DB) newFolder(ctx context.Context, dir string, o CheckoutOptions) (w *
 	switch {
 	case err == nil:
 		if err = w.fits(o); err == nil && missing {
-			w.st.Index, w.st.Moving, w.st.Pending = "", true, nil // all is written again
+			w.st.Commit, w.st.Index, w.st.Moving, w.st.Pending = "", "", true, nil // all is written again
 		}
 	case !errors.Is(err, ErrNoFolder):
 		return nil, err

@@ -38,7 +38,7 @@ func (w *folderWork) status(ctx context.Context, verify bool) (*FolderStatus, er
 		op := "changed"
 		switch {
 		case same:
-			if s.Entry.Mark != s.File.Mark { // its bytes were compared
+			if s.Entry.Mark != s.File.Mark && s.File.Mark.Tag != "" { // its bytes were compared
 				s.Entry.Mark = s.File.Mark
 				out.fresh = append(out.fresh, *s.Entry)
 			}
@@ -89,6 +89,9 @@ func (w *folderWork) commit(ctx context.Context, o FolderCommitOptions) (*Folder
 	if err := w.goOn(ctx); err != nil {
 		return nil, err
 	}
+	if w.st.Moving {
+		return nil, errors.New("its checkout was interrupted: repeat that first")
+	}
 	branch := cmp.Or(o.Branch, w.st.Branch)
 	if branch == "" {
 		return nil, fmt.Errorf("version %.10s was checked out, which is no branch: --branch NAME commits to one", w.st.Commit)
@@ -117,6 +120,10 @@ func (w *folderWork) commit(ctx context.Context, o FolderCommitOptions) (*Folder
 	if err := w.apply(ctx, s, st); err != nil {
 		return nil, err
 	}
+	if o.DryRun {
+		out.Commit, err = s.Commit(ctx, o.CommitOptions)
+		return out, err
+	}
 	index, err := w.nextIndex(st)
 	if err != nil {
 		return nil, err
@@ -141,8 +148,12 @@ func (w *folderWork) commit(ctx context.Context, o FolderCommitOptions) (*Folder
 		return out, err // else the next command finds out
 	}
 	c := out.Commit
+	made, err := w.db.madeBy(ctx, w.st.Pending) // none if the changes came to nothing
+	if err != nil {
+		return out, err // the next command finds out
+	}
 	w.st.Branch, w.st.Commit, w.st.Index, w.st.Pending = branch, c.ID.String(), index, nil
-	w.st.Moving = c.ID != base && (w.partial() || len(c.Parents) != 1 || c.Parents[0] != base)
+	w.st.Moving = c.ID != base && (w.partial() || made != c.ID || len(c.Parents) != 1 || c.Parents[0] != base)
 	if err = w.keep(ctx, c.ID); err == nil {
 		err = w.save(ctx)
 	}
@@ -202,12 +213,6 @@ func (w *folderWork) apply(ctx context.Context, s *Session, st *FolderStatus) er
 		}
 	}
 	st.fresh = append(st.fresh, entries...)
-	for _, key := range documents {
-		_, _, err := opened(s.Node(ctx, names.Parent(prefix+key)))
-		if err != nil && !errors.Is(err, zarr.ErrNotFound) {
-			return fmt.Errorf("%w: it is not committed while a program writes it", err)
-		}
-	}
 	return nil
 }
 
@@ -229,6 +234,11 @@ func (w *folderWork) put(ctx context.Context, s *Session, dir *dirkv.Store, key 
 						b = rest
 					}
 					e.Ref = kv.ID{} // copies come into it
+				}
+				if names.IsDocument(key) {
+					if _, err := policy.ParseObject(b); err != nil {
+						return fmt.Errorf("%w: %w: it is not committed while a program writes it", zarr.ErrMetadata, err)
+					}
 				}
 				w.meter.Add(int64(len(b)), w.o.Progress)
 				return s.Set(ctx, w.st.Prefix()+key, b)

@@ -297,7 +297,11 @@ func (e *LostError) Is(target error) bool { return target == fault.ErrConflict }
 
 // Error names files and ways on.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%s: %d files were changed here and differ in the other version: %s: \"zarrdb commit %[1]s\" first, or --keep PATH keeps what is here as a change of that version, or --discard PATH takes the version's", e.Dir, e.All, strings.Join(e.Keys, ", "))
+	what := "1 file was changed here and differs"
+	if e.All > 1 {
+		what = fmt.Sprintf("%d files were changed here and differ", e.All)
+	}
+	return fmt.Sprintf("%s: %s in the other version: %s: \"zarrdb commit %[1]s\" first, or --keep PATH keeps what is here as a change of that version, or --discard PATH takes the version's", e.Dir, what, strings.Join(e.Keys, ", "))
 }
 
 // Folds finds names that a file system cannot tell apart which takes "A" for "a".
