@@ -114,7 +114,7 @@ func commitFolder(cmd *cobra.Command, dir string, o engine.FolderCommitOptions, 
 	bar.finish(err)
 	if out != nil && !flags.json {
 		for _, key := range out.LeftOut {
-			note(cmd, "left out: %s", key)
+			say(cmd, "left out: %s", key)
 		}
 	}
 	var conflict *txn.ConflictError
@@ -134,7 +134,7 @@ func commitFolder(cmd *cobra.Command, dir string, o engine.FolderCommitOptions, 
 // sayFolder lists the changes of a folder by array.
 func sayFolder(cmd *cobra.Command, st *engine.FolderStatus) {
 	if st.Unfinished {
-		note(cmd, "a command that changes the folder was interrupted; the next one goes on with it")
+		say(cmd, "a command that changes the folder was interrupted; the next one goes on with it")
 	}
 	from := st.Branch
 	if from == "" {
@@ -174,7 +174,7 @@ func sayFolder(cmd *cobra.Command, st *engine.FolderStatus) {
 		say(cmd, "nothing changed")
 	}
 	for _, key := range st.LeftOut {
-		note(cmd, "left out: %s", key)
+		say(cmd, "left out: %s", key)
 	}
 }
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
+from . import _folders
 from . import _wire as w
 from ._changes import Changes, Commit, Values, all_pages, parse_time
 from ._client import Client, binary, create, exit_error
@@ -677,6 +678,32 @@ class Repository:
         options = (["--format", format] if format else []) + ["--overwrite"] * overwrite + ["--resume"] * resume
         options += [option for one in ([skip] if isinstance(skip, str) else skip) for option in ("--skip", one)]
         self._run("export", target, _place(dest), *options)
+
+    def checkout(self, dir: Place, rev: Rev = "main", *, only: str | Sequence[str] = (), discard: str | Sequence[str] = ()) -> dict[str, Any]:
+        """Write a version to a directory of plain Zarr, for tools that take only a path, or move such a folder to another version.
+        `only` are paths of arrays and groups, if not all is wanted; `discard` are paths where the folder's own changes are dropped.
+
+        >>> import tempfile, zarr
+        >>> with tempfile.TemporaryDirectory() as tmp:
+        ...     repo.checkout(f"{tmp}/w.zarr")["branch"]
+        ...     zarr.open_array(f"{tmp}/w.zarr/t2m").attrs["units"] = "degC"
+        ...     repo.folder_status(f"{tmp}/w.zarr")
+        ...     commit = repo.commit_folder(f"{tmp}/w.zarr", "units")
+        'main'
+        {'t2m/zarr.json': 'changed'}
+        >>> commit.message, repo.at("main").array("t2m").attrs["units"]
+        ('units', 'degC')
+        """
+        return _folders.checkout(self, _place(dir), _rev(rev), only, discard)
+
+    def commit_folder(self, dir: Place, message: str = "", *, branch: str | None = None, verify: bool = False) -> Commit:
+        """Commit what changed in a folder of `checkout`, merged with its branch as any session is, and return the commit: the one that
+        the folder stood at if nothing changed. `verify` compares the bytes of all files. A conflict is a `ConflictError`."""
+        return self.resolve(_folders.commit(self, _place(dir), message, branch, verify))
+
+    def folder_status(self, dir: Place) -> dict[str, str]:
+        """The keys that changed in a folder of `checkout`: "added", "changed" or "removed"."""
+        return _folders.status(self, _place(dir))
 
     def backup(self, dest: Place) -> Any:
         """Make a backup, or bring one up to date."""
