@@ -234,8 +234,8 @@ func (db *DB) newFolder(ctx context.Context, dir string, o CheckoutOptions) (w *
 		}
 	case !errors.Is(err, ErrNoFolder):
 		return nil, err
-	case len(entries) > 0 && (!slices.Contains(o.Keep, "") || len(o.Keep)+len(o.Discard) > 1):
-		return nil, fmt.Errorf("%w (%w: choose an empty or new directory; --keep / makes a folder of this one, whose files then are changes of the version)", errThere, err)
+	case len(entries) > 0 && (len(o.Keep) != 1 || names.Clean(o.Keep[0]) != "" || len(o.Discard) > 0):
+		return nil, fmt.Errorf("%s: %w: choose an empty or new directory (--keep / makes a folder of this one; what differs from the version is a change then)", dir, errThere)
 	default:
 		w = &folderWork{db: db, adopting: len(entries) > 0, scope: checkout.NewScope(o.Only), st: &checkout.State{Format: 1, Path: o.Path, Only: checkout.NewScope(o.Only)}}
 		if err = os.MkdirAll(dir, 0o777); err == nil {
