@@ -75,7 +75,9 @@ type FolderStatus struct {
 // CheckoutResult counts what a checkout changed in a folder.
 type CheckoutResult struct {
 	FolderInfo
-	Written, Removed, Bytes int64
+	Written int64 `json:"written"` // files
+	Removed int64 `json:"removed"`
+	Bytes   int64 `json:"bytes"`
 }
 
 // FolderCommitOptions describe the commit of a folder.

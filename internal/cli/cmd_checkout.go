@@ -50,6 +50,9 @@ code 3), unless --keep or --discard say for its path what becomes of the folder'
 			if err != nil {
 				return err
 			}
+			if engine.IsRemote(t.db) {
+				return usagef("checkout: %s is a remote, which takes no commits of folders: \"zarrdb clone\" it, or \"zarrdb export\" it", t.db)
+			}
 			o.Path = t.path
 			bar := newProgress(cmd, "checking out", "files")
 			o.Progress = bar.update

@@ -173,7 +173,8 @@ type Mark struct {
 
 // NewIndex writes an index and syncs it. It returns the name, for the state.
 func (b *Beside) NewIndex(fill func(add func(Entry) error) error) (name string, err error) {
-	f, err := os.CreateTemp(b.Side, "index-*")
+	// Others may use the folder, too, as far as the umask lets them: CreateTemp does not.
+	f, err := os.OpenFile(filepath.Join(b.Side, fmt.Sprintf("index-%d", time.Now().UnixNano())), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return "", err
 	}
