@@ -250,12 +250,17 @@ Every other command that writes commits by itself; "zarrdb session" collects the
 				}
 				o.Time = t
 			}
+			other := usagef("commit: commands that write commit by themselves; --amend changes the last commit, \"zarrdb session commit\" publishes a session, and \"zarrdb commit DIR\" a folder of \"zarrdb checkout\"")
 			t := parseTarget(args[0])
 			switch {
 			case !amend && t.db != "":
-				return usagef("commit: commands that write commit by themselves; --amend changes the last commit, \"zarrdb session commit\" publishes a session, and \"zarrdb commit DIR\" a folder of \"zarrdb checkout\"")
+				return other
 			case !amend:
-				return commitFolder(cmd, args[0], o, &flags)
+				err := commitFolder(cmd, args[0], o, &flags)
+				if errors.Is(err, engine.ErrNoFolder) && isAbsent(args[0]) {
+					return other
+				}
+				return err
 			case flags.dryRun || o.Verify || o.Branch != "" || len(flags.ours)+len(flags.theirs) > 0:
 				return usagef("commit: --amend goes with --message, --author, --time and --json alone")
 			}
