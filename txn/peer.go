@@ -218,6 +218,7 @@ func (p *peer) at(ctx context.Context, rev string) (*Snapshot, error) {
 			return s, nil
 		}
 	}
+	p.releaseKept() // a program that goes through versions has one open at a time
 	l, err := p.Lease(ctx, absolute(rev, p.db.opts.Now()))
 	if err != nil {
 		return nil, err
