@@ -156,7 +156,7 @@ var layers = map[string][]string{
 	"serve/local":   {"internal/budget", "internal/mmap", "serve", "serve/wire", "engine", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
 	"serve/auth":    {"internal/hostname", "serve"},
 	"serve/pace":    {},
-	"serve/metrics": {},
+	"serve/metrics": {"kv/redact"},
 	"serve/page":    {},
 	"serve/web":     {"serve", "serve/pace", "serve/page", "serve/metrics", "internal/picture", "internal/report", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
 	"serve/s3":      {"internal/lru", "internal/mmap", "serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
@@ -183,6 +183,7 @@ var layers = map[string][]string{
 	"interop/ocdbt":       {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":      {"kv/dirkv", "refs"},
 	"scripts/typecheck":   {},
+	"scripts/release":     {},
 
 	"examples/share/record": {"", "engine", "zarr"},
 	"examples/share/follow": {"", "engine", "zarr"},

@@ -52,7 +52,6 @@ func newRoot() *cobra.Command {
 	}
 	grouping(root)
 	root.PersistentPreRun = quiet
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see \"%s --help\"", err, cmd.CommandPath())
 	})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -129,13 +131,26 @@ func with[In wire.OnView, Out any](find func(c *conn, handle uint32) (*view, err
 	}
 }
 
+// otherVersion adds to the error of a request that this process does not know which of the two programs is older, and
+// what to do. later says that the client knows more requests.
+func (c *conn) otherVersion(later bool, err error) error {
+	ours := c.s.o.Version
+	if c.version == ours {
+		return err
+	}
+	if !later {
+		return fmt.Errorf("%w: the program that asks (version %s) is older than process %d, which has the database open (version %s): use the same version", err, c.version, os.Getpid(), ours)
+	}
+	return fmt.Errorf("%w: process %d (%s, version %s), which has the database open, is older than the program that asks (version %s): end that process, and try again", err, os.Getpid(), filepath.Base(os.Args[0]), ours, c.version)
+}
+
 // handle answers one request. A panic is an error of that request alone: the process
 // has work of its own, and other clients.
 func (c *conn) handle(ctx context.Context, f *wire.Frame) (err error) {
 	defer recovered(f.Op, &err)
 	h := handlers[f.Op]
 	if h == nil {
-		return fmt.Errorf("%v: %w by this server", f.Op, errors.ErrUnsupported)
+		return c.otherVersion(f.Op.Later(), fmt.Errorf("%v: %w by this server", f.Op, errors.ErrUnsupported))
 	}
 	return h(c, ctx, f)
 }

@@ -133,6 +133,9 @@ var opNames = [numOps]string{
 	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share", "visit", "watch", "ping",
 }
 
+// Later reports whether an operation is of a later version than this one.
+func (o Op) Later() bool { return o >= numOps }
+
 func (o Op) String() string {
 	if o < numOps && opNames[o] != "" {
 		return opNames[o]
