@@ -44,7 +44,7 @@ func TestPager(t *testing.T) {
 		{"LESS", "", "P" + yellow, []string{"log", db, "--oneline"}},
 		{"LESS", "", yellow, []string{"log", db, "--oneline", "--no-pager"}},
 		{"LESS", "", "{", []string{"log", db, "--json", "-n", "1"}},
-		{"LESS", "", "P\x1b[32m+ /\x1b[m\n", []string{"diff", db, "main~1"}},
+		{"LESS", "", "P\x1b[36m~ / other keys: 1\x1b[m\n", []string{"diff", db, "main~1"}},
 		{"ZARRDB_PAGER", "cat", yellow + "commit ", []string{"log", db, "-n", "1"}},
 		{"ZARRDB_PAGER", "no-such-program", yellow + "commit ", []string{"log", db, "-n", "1"}},
 		{"ZARRDB_PAGER", "head -n 1", yellow + "commit ", []string{"log", db}},
