@@ -378,6 +378,13 @@ var handoverCases = []handoverCase{
 		}
 		return errors.Join(err, p.EndKept(ctx, "another"))
 	}},
+	{"erase", func(ctx context.Context, t *testing.T, p, _ *DB) error {
+		_, err := p.Erase(ctx, "aside", EraseOptions{})
+		if _, has := at(t, p, "side")["aside"]; err == nil && has {
+			t.Error("it is still there")
+		}
+		return err
+	}},
 	{"merge", func(ctx context.Context, t *testing.T, p, _ *DB) error {
 		side := must.Get(p.Resolve(ctx, "side"))(t)
 		_, err := p.Merge(ctx, "main", side, CommitOptions{})

@@ -26,6 +26,10 @@ REV~N is the N-th commit before, REV^N the N-th parent of a merge, and REV@{when
 where a branch was N moves ago or at a time: main@{1}, 'main@{2 days ago}',
 'main@{2026-01-31 12:00}' (local, or with a zone such as Z or +02:00).
 
+A TARGET or DB that begins with : or @ is in the database of $ZARRDB_DB, or of the line
+"database = DIR" of ~/.config/zarrdb/settings, which may have author, pager, progress
+(yes or no) and wait too. $ZARRDB_PAGER or $PAGER shows long output, NO_COLOR=1 has no colours.
+
 Names, messages and values are shown with control characters as \u001b or \n, so
 that nothing in a store is obeyed by a terminal; --json says exactly what there is.
 
@@ -51,12 +55,16 @@ func newRoot() *cobra.Command {
 		Version:       versionText(),
 	}
 	grouping(root)
-	root.PersistentPreRun = quiet
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		quiet(cmd, args)
+		return applySettings(cmd)
+	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see \"%s --help\"", err, cmd.CommandPath())
 	})
 	root.PersistentFlags().Bool("quiet", false, "show no progress and no notes, and nothing of a command that copies or writes but warnings and errors")
 	root.PersistentFlags().Bool("no-progress", false, "show no progress on a terminal")
+	root.PersistentFlags().Bool("no-pager", false, "show the output of log, diff, show, blame and reflog without a pager")
 	root.PersistentFlags().Var(new(duration), "wait", "wait so long, `TIME` such as 30s or 5m, for another process that has a database open")
 	root.AddGroup(
 		&cobra.Group{ID: groupData, Title: "Data in and out:"},
@@ -80,6 +88,7 @@ func newRoot() *cobra.Command {
 	for _, c := range root.Commands() {
 		c.SuggestFor = otherNames[c.Name()]
 	}
+	addDefault(root)
 	addCompletion(root)
 	root.InitDefaultHelpCmd()
 	if c, _, err := root.Find([]string{"help"}); err == nil {

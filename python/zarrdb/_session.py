@@ -179,6 +179,25 @@ class Session(Contents, WritableView):
 
     # --- the transaction
 
+    def drop_front(self, dim: str, first: object, *, path: str = "") -> None:
+        """Drop the steps along a dimension before `first`, an index or a label such as a date: from all arrays with the
+        dimension in the group at `path` and below. Chunks that stay keep their bytes; arrays that are open have the
+        new shape after `refresh`. Where the steps end inside a chunk of a large array, it is an `InvalidError` that names
+        the steps that are possible.
+
+        >>> s = repo.writable_session()
+        >>> s.drop_front("lat", 2)
+        >>> s.array("t2m").shape
+        (2, 6)
+        """
+        self._at()  # it is an error if it was committed
+        target = f"{self._client.dir}:{path.strip('/')}"
+        code, _, err = self._client.run("resize", target, f"--drop-front={dim}={first}", "--session", self.id)
+        self._dirty += 1
+        self._forget()
+        if code != 0:
+            raise exit_error(code, err)
+
     def move(self, source: str, dest: str) -> None:
         """Rename an array or group with all below it. No chunk is copied.
 
