@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -68,6 +69,9 @@ of characters without escape sequences.`,
 			}
 			on := f.screen(cmd, src.out)
 			p, err := f.plot(cmd.Context(), a, sel, s.Sibling, on)
+			if err == nil && a.Path() == "" { // the target is the array
+				p.Name = path.Base(zurl.Redact(strings.TrimRight(filepath.ToSlash(args[0]), "/")))
+			}
 			if err == nil && f.animate != "" {
 				return f.film(cmd, s.Apart, p, src.out, on)
 			}

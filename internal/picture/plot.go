@@ -30,6 +30,8 @@ type Plot struct {
 	// Flip turns the rows around, and Coast draws coasts over latitudes and longitudes.
 	Flip, Coast bool
 	missing     bool // a plane without values is a figure too
+	// Name is that of the array in the title, its path if it is "".
+	Name string
 	// LongName puts the attribute long_name into the title.
 	LongName bool
 }
@@ -147,6 +149,7 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 		f.Limits = f.Limits.Logarithmic()
 	}
 	f.X, f.Y = x.Scale(w.X), y.Scale(w.Y)
+	f.Free = y.Kind() != x.Kind() && w.Y.Dim >= 0
 	if p.Coast && kind == Plane && w.Y.Step != 0 && w.X.Step != 0 {
 		f.Coast = Coast(y, x)
 	}
@@ -174,7 +177,7 @@ func (p *Plot) rolled(x *Axis, l Line) *Axis {
 
 // title is the line above a figure: the array, the indices that were taken, and the units.
 func (p *Plot) title(ctx context.Context, w *Window, units string) string {
-	title := "/" + p.Array.Path()
+	title := cmp.Or(p.Name, "/"+p.Array.Path())
 	if name := clip(attribute(p.Array.Meta(), "long_name"), 2*mostText); p.LongName && name != "" {
 		title += "  " + name
 	}
@@ -243,7 +246,7 @@ func (f *Figure) with(escape func(string) string) *Figure {
 		g.Map.Classes[i].Text = escape(c.Text)
 	}
 	for _, s := range []*Scale{&g.X, &g.Y} {
-		s.Name = escape(s.Name)
+		s.Name, s.Title = escape(s.Name), escape(s.Title)
 		if label := s.Label; label != nil {
 			s.Label = func(k int) string { return escape(label(k)) }
 		}

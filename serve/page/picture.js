@@ -7,7 +7,7 @@ import * as text from './text.js';
 import { mapOf, maps } from './colour.js';
 import { axes as readAxes } from './coords.js';
 import { labelIndex, levels, readLabel, readLevel } from './levels.js';
-import { Plane, useWindow } from './plane.js';
+import { Plane, proportion, useWindow } from './plane.js';
 import { Copy, Failure, Loading } from './parts.js';
 import { Plate, Well, fieldsOf, plateOf } from './plate.js';
 import { Series, seriesColour } from './series.js';
@@ -114,8 +114,15 @@ export function Bar({ map, win, units }) {
       ${rest > 0 && html`<li><span class="swatch" style=${{ background: '#e4e4e4' }} />other values <span class="dim small">${part(rest)}</span></li>`}</ul>${missing}</figure>`;
   }
   const [low, high] = win.ends;
+  let free = 0.08;
+  const labels = (win.bar || []).filter((t) => { // that have room
+    const half = Math.max(0.02, 0.013 * t.text.length);
+    if (t.at - half < free || t.at + half > 0.92 && t.at > 0.9) return false;
+    free = t.at + half;
+    return true;
+  });
   return html`<figure class="bar"><canvas ref=${ref} role="img" aria-label=${`Colours from ${low} to ${high} ${units}, with a histogram of what is seen`} />
-    <div class="ticks" aria-hidden="true">${(win.bar || []).filter((t) => t.at > 0.1 && t.at < 0.9).map((t) => html`<span style=${{ left: `${(10 + 256 * t.at) / 2.76}%` }}>${t.text}</span>`)}</div>
+    <div class="ticks" aria-hidden="true">${labels.map((t) => html`<span style=${{ left: `${(10 + 256 * t.at) / 2.76}%` }}>${t.text}</span>`)}</div>
     <figcaption><span>${low}</span><span class="dim">${units}</span><span>${high}</span></figcaption>
     ${win.under + win.over > 0 && html`<p class="dim small">${win.under > 0 && `◂ ${part(win.under)} less`}${win.under > 0 && win.over > 0 && ', '}${win.over > 0 && `${part(win.over)} more ▸`}</p>`}${missing}</figure>`;
 }
@@ -336,7 +343,8 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const drawn = /** @type {any} */ (seen.win);
   const up = axes[plane.y].up !== (state.flip === '1');
   const opacity = /^[01](\.\d+)?$/.test(state.opacity || '') ? Math.min(1, Number(state.opacity)) : 0.5;
-  const below = cols >= 1.25 * rows && rows * 6 > cols; // a wide picture has all of the width
+  const tall = proportion(axes[plane.y], axes[plane.x]), room = innerWidth - 340;
+  const below = tall <= 0.8 && tall > 1 / 6 && (innerWidth <= 1150 || Math.min(room, 0.47 * innerHeight / tall) > 1.1 * Math.min(room - 320, 0.62 * innerHeight / tall)); // where a picture of all of the width is larger
   const map = all && mapOf(all, state.map);
   const a = info.attributes, units = plane.raw || drawn?.times || / since /.test(String(a.units)) ? '' : String(a.units ?? '');
 

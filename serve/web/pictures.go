@@ -51,6 +51,7 @@ type axisJSON struct {
 	Labels []string  `json:"labels,omitempty"` // with units
 	Edges  []float64 `json:"edges,omitempty"`
 	Globe  string    `json:"globe,omitempty"` // lat or lon
+	Kind   string    `json:"kind,omitempty"`  // see [picture.Axis.Kind]
 	// Labelled says that there are labels, also where they are too many to be here.
 	Labelled bool `json:"labelled,omitempty"`
 	// Size of an element, and its unit, in an image of a microscope.
@@ -104,7 +105,7 @@ func axesOf(ctx context.Context, o *opened) axesJSON {
 	}
 	for d := range o.a.Shape() {
 		x := picture.NewRows(ctx, o.a, d, o.beside)
-		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe, Labelled: x.Labels != nil, Round: x.Round()}
+		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe, Kind: x.Kind(), Labelled: x.Labels != nil, Round: x.Round()}
 		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
 			a.Labels = append(a.Labels, x.Measure(i))
 		}

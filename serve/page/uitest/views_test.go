@@ -921,6 +921,7 @@ func TestKinds(t *testing.T) {
 	create("near", "4", "float64", "1")
 	create("depth", "3", "int32", "0", "--dims", "depth", "--attrs", `{"positive":"down","units":"m"}`)
 	create("in/a/sea", "3,4", "float32", "1", "--dims", "depth,x")
+	create("in/a/section", "3,99", "float32", "1", "--dims", "depth,x")
 	create("rgb", "1500,1500,3", "uint8", "200", "--dims", "y,x,c", "--chunks", "500,500,3")
 	for i := range 10 {
 		create(fmt.Sprintf("g%d/x/deep%d", i, i), "2,2", "int8", "0")
@@ -946,6 +947,9 @@ func TestKinds(t *testing.T) {
 	p.drawn()
 	p.point(0.5, 0.02, false)
 	p.wait("document.querySelector('.readout').innerText.includes('depth 0 m')")
+	p.view("db=x.zdb&path=in/a/section") // metres and elements have no proportions
+	p.drawn()
+	p.wait("document.querySelector('main h1').innerText === 'in/a/section' && document.querySelector('.plane canvas').clientHeight > 0.4 * document.querySelector('.plane canvas').clientWidth")
 	p.view("db=x.zdb&path=rgb&win=996:1006,996:1006")
 	p.shows("Every element is drawn.")
 	p.point(0.55, 0.5, false)
