@@ -36,6 +36,9 @@ type Figure struct {
 	Y, X Scale
 	// Free says that rows and columns are of different kinds, so that the drawing has no proportions of its own.
 	Free bool
+	// Size is that of a column of an image, in a unit of length, for a scale bar; 0 is not known.
+	Size float64
+	Unit string
 	// Coast are lines over a plane, in elements; see [Coast].
 	Coast [][]float64
 	// Text prints a value; nil prints values as numbers.
@@ -324,6 +327,7 @@ func (f *Figure) draw(c canvas, l layout) {
 		}
 		c.picture(f.image(l.box.Dx(), l.box.Dy()), l.box.Min.X, l.box.Min.Y, l.box.Dx(), l.box.Dy())
 		f.coast(c, x0, y0, w, h)
+		f.scaleBar(c, x0+w, y0+h, w)
 		if f.Window.Pixels != nil { // colours of their own have no scale
 			return
 		}
@@ -372,6 +376,30 @@ func (f *Figure) draw(c canvas, l layout) {
 			c.fill(blue, x0+w*float64(i)/bins+1, y0+h-tall, w/bins-1, tall)
 		}
 	}
+}
+
+// scaleBar draws a bar of a round length, at most a fifth of the width, in the lower right corner.
+func (f *Figure) scaleBar(c canvas, right, bottom, w float64) {
+	total := f.Size * float64(f.Window.X.Len)
+	if f.Unit == "" || !(total > 0) || math.IsInf(total, 0) {
+		return
+	}
+	size := math.Pow(10, math.Floor(math.Log10(total/5)))
+	for _, m := range []float64{5, 2} {
+		if m*size <= total/5 {
+			size *= m
+			break
+		}
+	}
+	unit, long := f.Unit, size/total*w
+	if short := map[string]string{"micrometer": "µm", "nanometer": "nm", "millimeter": "mm"}[unit]; short != "" {
+		unit = short
+	}
+	text := Number(size, 2, 64) + " " + unit
+	wide := max(long, textWidth(text)) + 12
+	c.fill(paper, right-wide-6, bottom-28, wide, 22)
+	c.fill(ink, right-wide/2-6-long/2, bottom-12, long, 3)
+	c.text(right-wide/2-6, bottom-16, 0, text)
 }
 
 // legend lists the classes, and an entry for values that belong to no class.

@@ -2,6 +2,7 @@ package picture
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -376,6 +377,22 @@ func TestAnimate(t *testing.T) {
 		g := must.Get(gif.DecodeAll(&b))(t)
 		if len(g.Image) != c.frames || turns != c.frames || g.Delay[0] != frameDelay || g.LoopCount != 0 {
 			t.Errorf("%+v: %d frames, %d turns, %v", c, len(g.Image), turns, g.Delay[:1])
+		}
+		p.Limits, p.Note, b = &Limits{Lo: 0, Hi: 1}, "DAPI, GFP", bytes.Buffer{} // added channels
+		p.Compose = func(ctx context.Context, r Request) (*Window, error) {
+			w, err := Read(ctx, a, r)
+			if err == nil {
+				w.Pixels = bytes.Repeat([]byte{255, 0, 0, 255}, len(w.Values))
+			}
+			return w, err
+		}
+		must.Do(t, p.Animate(t.Context(), &b, 0, 100, nil))
+		if n := len(must.Get(gif.DecodeAll(&b))(t).Image); n != c.frames {
+			t.Errorf("%+v: %d frames of channels", c, n)
+		}
+		p.Select = zarr.Sel(zarr.At(0))
+		if f := must.Get(p.Figure(t.Context()))(t); !strings.Contains(f.Title, "DAPI, GFP") {
+			t.Errorf("%q", f.Title)
 		}
 		for i, img := range g.Image {
 			if img.Rect != g.Image[0].Rect || len(img.Palette) != 256 {

@@ -414,22 +414,12 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
     const lines = [[cell(`${axes[plane.y].name}/${axes[plane.x].name}`), ...across], ...table.map((/** @type {any[]} */ r, /** @type {number} */ k) => [down[k], ...r.map(cell)])];
     text.save(file, new Blob([lines.map((l) => l.join(',') + '\n').join('')], { type: 'text/csv' }));
   };
-  const film = (/** @type {number} */ d) => async () => {
-    const select = selection(plane, view, info.shape, whole).split(',').map((s, k) => (k === d ? ':' : s)).join();
-    const { bytes } = await getBytes('figure', { db, rev: commit, path, select, width: 600, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false, flip: state.flip === '1' ? '1' : false, map: map && map.name,
-      lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', centre: centre || false, numbers: colour ? false : '1', guess: colour ? '1' : false, animate: String(d) });
-    text.save(`${path.replaceAll('/', '_') || 'array'}_${axes[d].name}.gif`, new Blob([bytes], { type: 'image/gif' }));
-  };
-  const saved = async () => {
-    if (mixed) { // what is on the screen
-      const c = /** @type {HTMLCanvasElement} */ (document.querySelector('.plane canvas'));
-      return text.save(`${path.replaceAll('/', '_')}.png`, await new Promise((f, fail) => c.toBlob((b) => (b ? f(b) : fail(new Error('The browser made no file.'))), 'image/png')));
-    }
-    const select = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? `${Math.floor(view.y0)}:${Math.ceil(view.y1)}` : d === plane.x ? `${Math.floor(view.x0)}:${Math.ceil(view.x1)}` : colour && d === last ? ':' : String(i)));
-    const { bytes } = await getBytes('figure', { db, rev: commit, path, select: select.join(','), width: 900, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false,
-      flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', centre: centre || false, numbers: colour ? false : '1', guess: colour ? '1' : false });
-    text.save(`${path.replaceAll('/', '_') || 'array'}.png`, new Blob([bytes], { type: 'image/png' }));
-  };
+  const drawing = async (/** @type {any} */ more) => new Blob([(await getBytes('figure', { db, rev: commit, path, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false, flip: state.flip === '1' ? '1' : false, map: map && map.name,
+    ...(mixed && channels ? { channels: mixed, caxis: channels.axis, note: chosen.map((i) => channels.all[i].label).join(', ') } : { lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1' }),
+    coast: coasts && '1', centre: centre || false, numbers: colour ? false : '1', guess: colour ? '1' : false, ...more })).bytes], { type: more.animate ? 'image/gif' : 'image/png' });
+  const inSight = selection(plane, view, info.shape, colour ? last : -1);
+  const film = (/** @type {number} */ d) => async () => text.save(`${path.replaceAll('/', '_') || 'array'}_${axes[d].name}.gif`, await drawing({ select: inSight.split(',').map((s, k) => (k === d ? ':' : s)).join(), width: 600, animate: String(d) }));
+  const saved = async () => text.save(`${path.replaceAll('/', '_') || 'array'}.png`, await drawing({ select: inSight, width: 900 }));
   return html`
     <${Title} info=${info} units=${units} />
     <fieldset class="controls"><legend class="hidden">Axes</legend>${axisChoice('y')}${axisChoice('x')}
@@ -447,7 +437,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
       <option value="">none</option>${labels.names.map((n) => html`<option value=${n} selected=${n === state.label}>${n}</option>`)}</select></label>
       ${label && html`<label>opacity <input type="range" min="0" max="1" step="0.05" value=${opacity} onInput=${(/** @type {any} */ e) => go({ opacity: e.target.value === '0.5' ? '' : e.target.value }, true)} /></label>`}
       ${labels.chosen && !label && html`<span class="dim small">The labels have other axes than the picture.</span>`}</fieldset>`}
-    ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]} film=${!mixed && (() => save(film(d)))}
+    ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]} film=${() => save(film(d))}
       find=${(/** @type {string} */ s) => get('index', { db, rev: commit, path, axis: d, text: s })} />`)}
     ${failed && html`<${Failure} error=${failed} what="The file is not saved" />`}
     ${seen.error ? html`<${Failure} error=${seen.error} />` : ''}

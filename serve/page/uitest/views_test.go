@@ -1,8 +1,11 @@
 package uitest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"image/color"
+	"image/png"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -1042,6 +1045,13 @@ func TestChannels(t *testing.T) {
 		return `document.querySelector('.commands textarea').value.includes(' -s ` + sel + ` ') && ` + csv + `[...document.querySelectorAll('button')].some((b) => b.innerText === 'csv')`
 	}
 	p.wait(has(":,:,:", "!")) // the values of both
+	downloads := t.TempDir()
+	p.do(browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(downloads))
+	p.do(chromedp.Click(`//button[text()="Save PNG"]`)) // a figure of both, and not the canvas
+	img, err := png.Decode(bytes.NewReader(download(t, filepath.Join(downloads, "image_0.png"))))
+	if err != nil || img.Bounds().Dx() <= 900 || color.NRGBAModel.Convert(img.At(img.Bounds().Dx()-60, 60)) != (color.NRGBA{0, 255, 128, 255}) {
+		t.Errorf("%v %v", err, img.At(img.Bounds().Dx()-60, 60))
+	}
 	p.do(chromedp.Click(`//label[contains(., "DAPI")]/input`))
 	p.wait(pixel + "(0.8, 0.2) === '0,255,0' && location.hash.includes('ch=1')")
 	p.point(0.8, 0.3, false)
