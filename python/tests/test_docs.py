@@ -35,7 +35,7 @@ def test_docstring(example: doctest.DocTest, repo: zarrdb.Repository, tmp_path: 
     monkeypatch.chdir(tmp_path)
     with repo.transaction(message="first") as store:
         zarr.create_array(store, name="t2m", data=np.full((4, 6), 280, "f4"), chunks=(1, 6), dimension_names=("time", "x"))
-    example.globs = {"zarrdb": zarrdb, "repo": repo, "np": np, "zarr": zarr, "use": codecs.use}
+    example.globs = {"zarrdb": zarrdb, "repo": repo, "np": np, "os": os, "zarr": zarr, "use": codecs.use}
     got: list[str] = []
     failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=got.append).failed
     for db in tmp_path.glob("*.zdb"):

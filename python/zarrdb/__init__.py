@@ -17,6 +17,7 @@ Examples of this package have a `repo` with an array t2m of 4 rows.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from ._changes import ArrayChange, Change, Changes, Commit, Values
@@ -39,22 +40,28 @@ from ._errors import (
     ZarrdbError,
 )
 from ._guard import install as _protect
+from ._icechunk import VirtualChunkSpec
+from ._progress import Progress, progress_bar
 from ._repository import Repository, clone, open
 from ._session import Choice, Ours, Session, Theirs
 from ._snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from ._array import Array
+    from ._array import Array as Array
+    from ._store import ZarrdbStore as ZarrdbStore
+    from ._xarray import to_zarrdb as to_zarrdb
 
 __all__ = [
     "ArrayChange", "Change", "ChangedError", "Changes", "Choice", "Commit", "Conflict", "ConflictError",
     "ConnectionLostError", "CorruptError", "DeniedError", "ExistsError", "InvalidError", "LockedError", "MovedError",
-    "NotFoundError", "Ours", "Repository", "Session", "SessionClosedError", "SessionLostError", "Snapshot", "Theirs",
-    "UnsupportedError", "Values", "VersionError", "ZarrdbError",
-    "array", "clone", "open",
+    "NotFoundError", "Ours", "Progress", "Repository", "Session", "SessionClosedError", "SessionLostError", "Snapshot", "Theirs",
+    "UnsupportedError", "Values", "VersionError", "VirtualChunkSpec", "ZarrdbError",
+    "array", "clone", "open", "progress_bar",
 ]  # fmt: skip
 
 _protect()
+if hasattr(sys.modules.get("xarray"), "register_datatree_accessor"):
+    from . import _accessor  # noqa: F401 - registers ds.zarrdb
 
 
 def array(view: Session | Snapshot, path: str) -> Array:

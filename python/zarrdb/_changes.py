@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -31,6 +32,16 @@ class Commit:
             o["id"], tuple(o.get("parents") or ()), o.get("author", ""), parse_time(o["time"]) if o.get("time") else None,
             o.get("message", ""), o.get("properties") or {},
         )  # fmt: skip
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The properties, as Icechunk names them."""
+        return self.properties
+
+    @property
+    def parent_id(self) -> str | None:
+        """The first parent."""
+        return self.parents[0] if self.parents else None
 
     @property
     def written_at(self) -> datetime | None:
@@ -131,9 +142,15 @@ class ArrayChange:
 class Changes(list[Change]):
     """What differs between two versions."""
 
-    def __init__(self, changes: Iterable[Change] = (), compare: Callable[[str], list[Values]] | None = None) -> None:
+    def __init__(
+        self,
+        changes: Iterable[Change] = (),
+        compare: Callable[[str], list[Values]] | None = None,
+        read: Callable[[str, bool], bytes | None] | None = None,
+    ) -> None:
         super().__init__(changes)
         self._compare = compare
+        self._read = read  # reads a key of the newer version, or with True of the older one
 
     @property
     def arrays(self) -> dict[str, ArrayChange]:
@@ -149,8 +166,65 @@ class Changes(list[Change]):
         """How the values of these arrays differ, by path. The server decodes both versions for it."""
         return {path: a.values for path, a in self.arrays.items()}
 
+    @property
+    def new_arrays(self) -> set[str]:
+        """Paths of arrays, here and below with a slash before each, as in Icechunk.
+
+        >>> s = repo.writable_session()
+        >>> a = zarr.create_array(s.store, name="new", shape=(2,), dtype="i4")
+        >>> s.array("t2m")[0] = 0
+        >>> d = s.status()
+        >>> d.new_arrays, d.updated_chunks, d.is_empty()
+        ({'/new'}, {'/t2m': [[0, 0]]}, False)
+        """
+        return self._nodes("array", False, True)
+
+    @property
+    def new_groups(self) -> set[str]:
+        return self._nodes("group", False, True)
+
+    @property
+    def deleted_arrays(self) -> set[str]:
+        return self._nodes("array", True, False)
+
+    @property
+    def deleted_groups(self) -> set[str]:
+        return self._nodes("group", True, False)
+
+    @property
+    def updated_arrays(self) -> set[str]:
+        """Arrays of which the metadata differ."""
+        return self._nodes("array", True, True)
+
+    @property
+    def updated_groups(self) -> set[str]:
+        return self._nodes("group", True, True)
+
+    @property
+    def updated_chunks(self) -> dict[str, list[list[int]]]:
+        out: dict[str, list[list[int]]] = {}
+        for c in self:
+            if c.chunk is not None:
+                out.setdefault("/" + c.array, []).append(list(c.chunk))
+        return out
+
+    def is_empty(self) -> bool:
+        return not self
+
+    def _nodes(self, kind: str, old: bool, new: bool) -> set[str]:
+        found = (c for c in self if c.chunk is None and (c.old is not None, c.new is not None) == (old, new))
+        return {"/" + c.key.rpartition("/")[0] for c in found if self._kind(c.key, not new) == kind}
+
+    def _kind(self, key: str, old: bool) -> str:
+        """Whether a metadata document is of an array or a group. `zarr.json` is read for it."""
+        name = key.rpartition("/")[2]
+        if name != "zarr.json" or self._read is None:
+            return {".zarray": "array", ".zgroup": "group"}.get(name, "")
+        doc = self._read(key, old)
+        return str(json.loads(doc).get("node_type")) if doc else ""
+
     def __reduce__(self) -> Any:
-        return Changes, (list(self), self._compare)
+        return Changes, (list(self), self._compare, self._read)
 
     def __repr__(self) -> str:
         lines = [f"<Changes: {len(self)} keys>"] + [f"  {a.path or '/'}: {a.chunks} chunks" for _, a in sorted(self.arrays.items())]

@@ -11,6 +11,7 @@ from xarray.backends import BackendEntrypoint
 from xarray.backends.api import DATAARRAY_NAME, DATAARRAY_VARIABLE
 from xarray.backends.zarr import ZarrBackendEntrypoint
 
+from . import _accessor  # noqa: F401 - registers it
 from ._append import check as check_values
 from ._client import Client
 from ._errors import ConflictError, InvalidError, NotFoundError
