@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import doctest
 import importlib
 import os
 import pkgutil
 from pathlib import Path
 
+import names
 import numpy as np
 import pytest
 import zarr
@@ -41,6 +43,19 @@ def test_docstring(example: doctest.DocTest, repo: zarrdb.Repository, tmp_path: 
     for db in tmp_path.glob("*.zdb"):
         end(db)
     assert not failed, "".join(got)
+
+
+@pytest.mark.skipif(not names.PAGE.exists(), reason="the page is in the repository")
+def test_names_of_icechunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The column of the table for this package runs; interop/names.py compares it with Icechunk."""
+    monkeypatch.chdir(tmp_path)
+    np.full(4, 7, "f4").tofile("numbers.bin")
+    here = {"zarrdb": zarrdb, "zarr": zarr, "datetime": datetime, "os": os}
+    lines = [ours for _, ours in names.rows()]
+    for line in lines:
+        names.run(line, here)
+    assert len(lines) > 50 and here["repo"].at("main").array("far")[:].tolist() == [7, 7, 7, 7]
+    here["repo"].close()
 
 
 def test_what_has_examples() -> None:
