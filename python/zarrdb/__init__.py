@@ -17,9 +17,9 @@ Examples of this package have a `repo` with an array t2m of 4 rows.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
+from ._accessor import register as _register
 from ._changes import ArrayChange, Change, Changes, Commit, Values
 from ._errors import (
     ChangedError,
@@ -60,8 +60,7 @@ __all__ = [
 ]  # fmt: skip
 
 _protect()
-if hasattr(sys.modules.get("xarray"), "register_datatree_accessor"):
-    from . import _accessor  # noqa: F401 - registers ds.zarrdb
+_register()
 
 
 def array(view: Session | Snapshot, path: str) -> Array:

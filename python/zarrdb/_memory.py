@@ -47,7 +47,7 @@ _open: list[MemoryRepository] = []
 def _lock(path: str) -> IO[bytes]:
     import fcntl
 
-    f = open(path, "ab")
+    f = open(path, "ab")  # noqa: SIM115 - the caller closes it
     fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return f
 

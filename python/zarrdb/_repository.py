@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from . import _icechunk, _progress
 from . import _wire as w
+from ._accessor import register
 from ._changes import Changes, Commit, Values, all_pages, parse_time
 from ._client import Client, binary, create, exit_error
 from ._errors import Conflict, ConflictError, InvalidError, NotFoundError, ZarrdbError
@@ -57,6 +58,7 @@ def open(path: str | os.PathLike[str], create: bool = False, wait: float | str |
     >>> zarrdb.open("new.zdb", create=True).list_branches()
     ['main']
     """
+    register()
     if path == ":memory:":
         from ._memory import MemoryRepository
 

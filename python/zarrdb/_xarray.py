@@ -11,7 +11,7 @@ from xarray.backends import BackendEntrypoint
 from xarray.backends.api import DATAARRAY_NAME, DATAARRAY_VARIABLE
 from xarray.backends.zarr import ZarrBackendEntrypoint
 
-from . import _accessor  # noqa: F401 - registers it
+from ._accessor import register
 from ._append import check as check_values
 from ._client import Client
 from ._errors import ConflictError, InvalidError, NotFoundError
@@ -21,6 +21,9 @@ from ._session import Session
 from ._snapshot import Snapshot
 from ._store import ZarrdbStore
 from ._target import SCHEME, is_target, parse
+
+
+register()
 
 
 def store_of(target: Any) -> tuple[ZarrdbStore, str]:
