@@ -8,10 +8,9 @@ import zarrdb
 from zarrdb import codecs
 
 HEAD = '''
-from typing import Any
+from typing import Any, assert_type
 
 import numpy as np
-from typing_extensions import assert_type
 
 import zarrdb
 from zarrdb import codecs

@@ -20,9 +20,9 @@ class Accessor:
         >>> ds.zarrdb.to(repo, group="rain", message="two days").message
         'two days'
         """
-        from ._xarray import to_zarrdb
+        import zarrdb
 
-        return to_zarrdb(self._data, target, **options)
+        return zarrdb.to_zarrdb(self._data, target, **options)
 
 
 def register() -> None:

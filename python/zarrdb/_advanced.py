@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ._errors import InvalidError
 from ._fit import cast
 
-if TYPE_CHECKING:
-    from ._array import Array
-
 Numbers = np.ndarray[Any, Any]
 Items = list[Any]  # of an index: a number, a slice or an array of numbers for each dimension
 
 # A box of more elements is read in parts.
 BOX = 1 << 22
+
+
+class Array(Protocol):
+    """An array that reads and writes boxes."""
+
+    path: str
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...] | None
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    def read(self, sel: Any = ...) -> Any: ...
+
+    def write(self, sel: Any, value: Any) -> None: ...
 
 
 class Index:
@@ -63,7 +75,7 @@ def _cast(a: Array, value: Any) -> Numbers:
 
 def _items(a: Array, key: Any) -> Items:
     """A key with an item for each dimension, and None for new ones. Masks are the numbers of what they select."""
-    given = [k if k is None or k is Ellipsis or isinstance(k, slice) else np.asarray(k) for k in (key if isinstance(key, tuple) else (key,))]
+    given: Items = [k if k is None or k is Ellipsis or isinstance(k, slice) else np.asarray(k) for k in (key if isinstance(key, tuple) else (key,))]
     spans = [0 if k is None or k is Ellipsis else k.ndim if isinstance(k, np.ndarray) and k.dtype == bool else 1 for k in given]
     whole, dots = len(a.shape) - sum(spans), [i for i, k in enumerate(given) if k is Ellipsis]
     if whole < 0 or len(dots) > 1:
@@ -183,5 +195,5 @@ def _scatter(items: Items, dims: list[int], coords: list[Numbers], values: Numbe
         key = list(items)
         for d, i in zip(dims, at[:, lo].tolist(), strict=True):
             key[d] = i
-        key[dims[-1]] = slice(i, i + hi - lo)
+        key[dims[-1]] = slice(key[dims[-1]], key[dims[-1]] + hi - lo)
         write(tuple(key), np.moveaxis(values[lo:hi], 0, sum(not isinstance(k, int) for k in key[: dims[-1]])))

@@ -7,27 +7,24 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _engine
+from ._changes import Commit
 from ._errors import UnsupportedError
 
-if TYPE_CHECKING:
-    from ._changes import Commit
-    from ._repository import Repository, Rev
-    from ._store import ZarrdbStore
 
-
-def lookup_snapshot(self: Repository, snapshot_id: Rev) -> Commit:
+def lookup_snapshot(self: Any, snapshot_id: str | Commit) -> Commit:
     """The commit with an id, as `resolve`.
 
     >>> repo.lookup_snapshot(repo.lookup_branch("main")).message
     'first'
     """
-    return self.resolve(snapshot_id)
+    commit: Commit = self.resolve(snapshot_id)
+    return commit
 
 
-def garbage_collect(self: Repository, delete_object_older_than: datetime | None = None, *, dry_run: bool = False) -> Any:
+def garbage_collect(self: Any, delete_object_older_than: datetime | None = None, *, dry_run: bool = False) -> Any:
     """The same as `gc`. The age is not needed and not used: gc knows what sessions and readers use.
 
     >>> repo.garbage_collect()["stopped"]
@@ -37,7 +34,7 @@ def garbage_collect(self: Repository, delete_object_older_than: datetime | None 
 
 
 def expire_snapshots(
-    self: Repository, older_than: datetime, *, delete_expired_branches: bool = False, delete_expired_tags: bool = False
+    self: Any, older_than: datetime, *, delete_expired_branches: bool = False, delete_expired_tags: bool = False
 ) -> Any:
     """The same as `expire`, which returns counts. Heads of branches, and tags, stay.
 
@@ -63,7 +60,7 @@ class VirtualChunkSpec:
 
 
 def set_virtual_ref(
-    self: ZarrdbStore, key: str, location: str, *, offset: int, length: int, checksum: str | datetime | None = None, validate_container: bool = True
+    self: Any, key: str, location: str, *, offset: int, length: int, checksum: str | datetime | None = None, validate_container: bool = True
 ) -> None:
     """Let the value of a key be bytes of a file or object, which stay where they are. Reading them must be allowed, see
     `Repository.allow`. If they change later, which an entity tag or a time as `checksum` tells, reading is an error.
@@ -79,7 +76,7 @@ def set_virtual_ref(
     _refer(self, [(key, location, offset, length, checksum)])
 
 
-def set_virtual_refs(self: ZarrdbStore, array_path: str, chunks: Iterable[Any], *, validate_containers: bool = True) -> None:
+def set_virtual_refs(self: Any, array_path: str, chunks: Iterable[Any], *, validate_containers: bool = True) -> None:
     """`set_virtual_ref` for chunks of an array, which are each a `VirtualChunkSpec` of this package or of Icechunk."""
     import zarr
 
@@ -88,12 +85,12 @@ def set_virtual_refs(self: ZarrdbStore, array_path: str, chunks: Iterable[Any], 
     _refer(self, [(below + name(tuple(c.index)), c.location, c.offset, c.length, c.etag_checksum or c.last_updated_at_checksum) for c in chunks])
 
 
-def _refer(store: ZarrdbStore, refs: list[tuple[str, str, int, int, str | datetime | None]]) -> None:
+def _refer(store: Any, refs: list[tuple[str, str, int, int, str | datetime | None]]) -> None:
     session, items = store._writer, []
     for key, url, offset, length, check in refs:
         how = {"modified": check.timestamp()} if isinstance(check, datetime) else {"etag": check or ""}
         items.append({"key": key, "url": url, "offset": offset, "length": length, **how})
     session._inside(lambda view: _engine.call(_engine.SET_VIRTUAL, view.number, b"", json.dumps(items).encode()))
     session._dirty += 1
-    for item in items:
-        session._seen.pop(item["key"], None)
+    for key, *_ in refs:
+        session._seen.pop(key, None)

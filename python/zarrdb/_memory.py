@@ -1,4 +1,4 @@
-"""Databases in memory: in a folder of a file system in memory, which goes with this process."""
+"""Folders of databases in memory, which go with this process."""
 
 from __future__ import annotations
 
@@ -7,41 +7,42 @@ import os
 from contextlib import suppress
 from typing import IO, Any
 
-from ._repository import Repository
+_open: dict[str, tuple[int, IO[bytes], Any]] = {}  # by the path of the database: the process, its lock, and the repository
 
 
-class MemoryRepository(Repository):
-    """A database that goes when it is closed, or when this process ends."""
+def folder() -> str:
+    """A path for a database in a new folder, in a file system in memory where there is one."""
+    import tempfile
 
-    def __init__(self, wait: float | str | None = None) -> None:
-        import tempfile
-
-        root = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
-        prefix = f"zarrdb-memory-{os.getuid()}-"
-        with suppress(OSError):
-            for name in os.listdir(root):
-                if name.startswith(prefix):
-                    _sweep(os.path.join(root, name))
-        self._folder, self._pid = tempfile.mkdtemp(prefix=prefix, dir=root), os.getpid()
-        self._alive = _lock(os.path.join(self._folder, "new"))  # for as long as this process lives, or a child of it
-        os.rename(os.path.join(self._folder, "new"), os.path.join(self._folder, "alive"))
-        super().__init__(os.path.join(self._folder, "memory.zdb"), True, wait)
-        _open.append(self)
-
-    def __reduce__(self) -> Any:
-        return Repository, (self.path,)
-
-    def close(self) -> None:
-        """Leave the database, and remove it."""
-        super().close()
-        if self in _open and self._pid == os.getpid():
-            import shutil
-
-            _open.remove(self)
-            shutil.rmtree(self._folder, ignore_errors=True)
+    root = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
+    prefix = f"zarrdb-memory-{os.getuid()}-"
+    with suppress(OSError):
+        for name in os.listdir(root):
+            if name.startswith(prefix):
+                _sweep(os.path.join(root, name))
+    made = tempfile.mkdtemp(prefix=prefix, dir=root)
+    alive = _lock(os.path.join(made, "new"))  # for as long as this process lives, or a child of it
+    os.rename(os.path.join(made, "new"), os.path.join(made, "alive"))
+    path = os.path.realpath(os.path.join(made, "memory.zdb"))
+    _open[path] = os.getpid(), alive, None
+    return path
 
 
-_open: list[MemoryRepository] = []
+def keep(path: str, repo: Any) -> None:
+    """Close a repository when this process ends: views may use it although nothing refers to it."""
+    _open[path] = (*_open[path][:2], repo)
+
+
+def remove(path: str, repo: Any) -> None:
+    """Remove a database if repo made it in memory, in this process. The process that served it has ended."""
+    pid, alive, by = _open.get(path, (0, None, None))
+    if alive is not None and by is repo and pid == os.getpid():
+        import shutil
+
+        del _open[path]
+
+        shutil.rmtree(os.path.dirname(path), ignore_errors=True)
+        alive.close()
 
 
 def _lock(path: str) -> IO[bytes]:
@@ -63,6 +64,8 @@ def _sweep(folder: str) -> None:
 
 @atexit.register
 def _end() -> None:
-    for repo in list(_open):
-        with suppress(Exception):
-            repo.close()
+    for path, (pid, _, repo) in list(_open.items()):
+        if pid == os.getpid():
+            with suppress(Exception):
+                repo.close()
+            remove(path, repo)

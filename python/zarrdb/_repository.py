@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from . import _icechunk, _progress
+from . import _icechunk, _memory, _progress
 from . import _wire as w
 from ._accessor import register
 from ._changes import Changes, Commit, Values, all_pages, parse_time
@@ -60,9 +60,9 @@ def open(path: str | os.PathLike[str], create: bool = False, wait: float | str |
     """
     register()
     if path == ":memory:":
-        from ._memory import MemoryRepository
-
-        return MemoryRepository(wait)
+        repo = Repository(_memory.folder(), True, wait)
+        _memory.keep(repo.path, repo)
+        return repo
     return Repository(path, create, wait)
 
 
@@ -158,6 +158,7 @@ class Repository:
         ['main']
         """
         self._client.leave(id(self))
+        _memory.remove(self.path, self)
 
     def __enter__(self) -> Repository:
         return self

@@ -22,7 +22,6 @@ from ._snapshot import Snapshot
 from ._store import ZarrdbStore
 from ._target import SCHEME, is_target, parse
 
-
 register()
 
 
