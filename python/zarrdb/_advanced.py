@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,25 +12,11 @@ from ._errors import InvalidError
 from ._fit import cast
 
 Numbers = np.ndarray[Any, Any]
-Items = list[Any]  # of an index: a number, a slice or an array of numbers for each dimension
+Array: TypeAlias = Any  # that of _array
+Items: TypeAlias = list[Any]  # of an index: a number, a slice or an array of numbers for each dimension
 
 # A box of more elements is read in parts.
 BOX = 1 << 22
-
-
-class Array(Protocol):
-    """An array that reads and writes boxes."""
-
-    path: str
-    shape: tuple[int, ...]
-    chunks: tuple[int, ...] | None
-
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
-
-    def read(self, sel: Any = ...) -> Any: ...
-
-    def write(self, sel: Any, value: Any) -> None: ...
 
 
 class Index:

@@ -139,14 +139,22 @@ class ArrayChange:
         return out
 
 
+class _Nodes:
+    """The paths of arrays or groups of which the metadata are in the older version, in the newer one, or in both."""
+
+    def __init__(self, kind: str, old: bool, new: bool) -> None:
+        self._kind, self._where = kind, (old, new)
+
+    def __get__(self, changes: Changes, _: object) -> set[str]:
+        found = (c for c in changes or () if c.chunk is None and (c.old is not None, c.new is not None) == self._where)
+        return {"/" + c.key.rpartition("/")[0] for c in found if changes._kind(c.key, c.new is None) == self._kind}
+
+
 class Changes(list[Change]):
     """What differs between two versions."""
 
     def __init__(
-        self,
-        changes: Iterable[Change] = (),
-        compare: Callable[[str], list[Values]] | None = None,
-        read: Callable[[str, bool], bytes | None] | None = None,
+        self, changes: Iterable[Change] = (), compare: Callable[[str], list[Values]] | None = None, read: Callable[[str, bool], bytes | None] | None = None
     ) -> None:
         super().__init__(changes)
         self._compare = compare
@@ -166,9 +174,13 @@ class Changes(list[Change]):
         """How the values of these arrays differ, by path. The server decodes both versions for it."""
         return {path: a.values for path, a in self.arrays.items()}
 
+    new_arrays, new_groups = _Nodes("array", False, True), _Nodes("group", False, True)
+    deleted_arrays, deleted_groups = _Nodes("array", True, False), _Nodes("group", True, False)
+    updated_arrays, updated_groups = _Nodes("array", True, True), _Nodes("group", True, True)  # with other metadata
+
     @property
-    def new_arrays(self) -> set[str]:
-        """Paths of arrays, here and below with a slash before each, as in Icechunk.
+    def updated_chunks(self) -> dict[str, list[list[int]]]:
+        """The chunks that differ, by path. This and the sets of nodes have a slash before each path, as in Icechunk.
 
         >>> s = repo.writable_session()
         >>> a = zarr.create_array(s.store, name="new", shape=(2,), dtype="i4")
@@ -177,31 +189,6 @@ class Changes(list[Change]):
         >>> d.new_arrays, d.updated_chunks, d.is_empty()
         ({'/new'}, {'/t2m': [[0, 0]]}, False)
         """
-        return self._nodes("array", False, True)
-
-    @property
-    def new_groups(self) -> set[str]:
-        return self._nodes("group", False, True)
-
-    @property
-    def deleted_arrays(self) -> set[str]:
-        return self._nodes("array", True, False)
-
-    @property
-    def deleted_groups(self) -> set[str]:
-        return self._nodes("group", True, False)
-
-    @property
-    def updated_arrays(self) -> set[str]:
-        """Arrays of which the metadata differ."""
-        return self._nodes("array", True, True)
-
-    @property
-    def updated_groups(self) -> set[str]:
-        return self._nodes("group", True, True)
-
-    @property
-    def updated_chunks(self) -> dict[str, list[list[int]]]:
         out: dict[str, list[list[int]]] = {}
         for c in self:
             if c.chunk is not None:
@@ -210,10 +197,6 @@ class Changes(list[Change]):
 
     def is_empty(self) -> bool:
         return not self
-
-    def _nodes(self, kind: str, old: bool, new: bool) -> set[str]:
-        found = (c for c in self if c.chunk is None and (c.old is not None, c.new is not None) == (old, new))
-        return {"/" + c.key.rpartition("/")[0] for c in found if self._kind(c.key, not new) == kind}
 
     def _kind(self, key: str, old: bool) -> str:
         """Whether a metadata document is of an array or a group. `zarr.json` is read for it."""

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-
-class Virtual(Protocol):
-    """A dataset of VirtualiZarr."""
-
-    @property
-    def virtualize(self) -> Any: ...
-
-
-References: TypeAlias = Mapping[str, Any] | Virtual
+References: TypeAlias = Mapping[str, Any] | Any  # a reference set, or a dataset of VirtualiZarr
 
 
 @contextmanager
@@ -41,9 +33,6 @@ def as_files(sources: tuple[Any, ...]) -> Iterator[list[Any]]:
 def _absolute(refs: Mapping[str, Any]) -> dict[str, Any]:
     """A reference set with absolute paths: those of Python are relative to its working directory."""
     inner = refs.get("refs", refs) if isinstance(refs.get("refs"), Mapping) else refs
-    fixed = {k: [_path(v[0]), *v[1:]] if isinstance(v, list | tuple) and v else v for k, v in inner.items()}
+    path: Callable[[str], str] = lambda url: url if "://" in url or "{{" in url else os.path.abspath(url)
+    fixed = {k: [path(v[0]), *v[1:]] if isinstance(v, list | tuple) and v else v for k, v in inner.items()}
     return {**refs, "refs": fixed} if inner is not refs else fixed
-
-
-def _path(url: str) -> str:
-    return url if "://" in url or "{{" in url else os.path.abspath(url)

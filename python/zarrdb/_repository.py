@@ -280,14 +280,9 @@ class Repository:
 
     @contextmanager
     def transaction(
-        self,
-        branch: str = "main",
-        message: str = "",
-        metadata: dict[str, str] | None = None,
-        *,
-        rebase_with: Choice | Sequence[Choice] = (),
-        rebase_tries: int = 1000,
-    ) -> Iterator[Any]:
+        self, branch: str = "main", message: str = "", metadata: dict[str, str] | None = None, *,
+        rebase_with: Choice | Sequence[Choice] = (), rebase_tries: int = 1000,
+    ) -> Iterator[Any]:  # fmt: skip
         """A store that is committed at the end, or discarded when an exception leaves it.
 
         >>> import zarr
@@ -330,15 +325,9 @@ class Repository:
         return Commit._of(self._client.query(w.RESOLVE, {"rev": _rev(rev)}))
 
     def ancestry(
-        self,
-        rev: Rev | None = None,
-        *,
-        branch: str | None = None,
-        tag: str | None = None,
-        snapshot_id: Rev | None = None,
-        path: str = "",
-        limit: int | None = None,
-    ) -> Iterator[Commit]:
+        self, rev: Rev | None = None, *, branch: str | None = None, tag: str | None = None, snapshot_id: Rev | None = None,
+        path: str = "", limit: int | None = None,
+    ) -> Iterator[Commit]:  # fmt: skip
         """A version and its ancestors, newest first; with `path`, the versions that changed something
         at or below the path.
 
@@ -350,18 +339,10 @@ class Repository:
         return ancestry(self._client, _rev(_one(rev=rev, branch=branch, tag=tag, snapshot_id=snapshot_id)[1]), path, limit)
 
     def diff(
-        self,
-        a: Rev | None = None,
-        b: Rev | None = None,
-        path: str = "",
-        *,
-        from_branch: str | None = None,
-        from_tag: str | None = None,
-        from_snapshot_id: Rev | None = None,
-        to_branch: str | None = None,
-        to_tag: str | None = None,
-        to_snapshot_id: Rev | None = None,
-    ) -> Changes:
+        self, a: Rev | None = None, b: Rev | None = None, path: str = "", *,
+        from_branch: str | None = None, from_tag: str | None = None, from_snapshot_id: Rev | None = None,
+        to_branch: str | None = None, to_tag: str | None = None, to_snapshot_id: Rev | None = None,
+    ) -> Changes:  # fmt: skip
         """The keys that differ between two versions, by default of main. Values are compared where they are asked for:
         `diff(a, b).values`, or `diff(a, b).arrays["t2m"].values` for one array.
 
@@ -401,10 +382,7 @@ class Repository:
         raise NotFoundError(f"{self.path}: no {name} among its {kind}", "no_ref")
 
     def create_branch(self, name: str, at: Rev | None = None, *, snapshot_id: Rev | None = None) -> None:
-        """Make a branch at a version, by default the newest of main.
-
-        >>> repo.create_branch("trial", snapshot_id=repo.lookup_branch("main"))
-        """
+        """Make a branch at a version, by default the newest of main."""
         self._move("create", "branch", name, _one(at=at, snapshot_id=snapshot_id)[1])
 
     def delete_branch(self, name: str) -> None:
@@ -424,10 +402,7 @@ class Repository:
         return self._lookup("branches", name)
 
     def create_tag(self, name: str, at: Rev | None = None, *, snapshot_id: Rev | None = None) -> None:
-        """Make a tag at a version, by default the newest of main.
-
-        >>> repo.create_tag("v1", snapshot_id=repo.lookup_branch("main"))
-        """
+        """Make a tag at a version, by default the newest of main."""
         self._move("create", "tag", name, _one(at=at, snapshot_id=snapshot_id)[1])
 
     def delete_tag(self, name: str) -> None:
