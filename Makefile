@@ -7,7 +7,7 @@ TIMEOUT  ?= -timeout 40m
 LIBRARY  = python/zarrdb/libzarrdb.shared
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: lines modules build library test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update docs man screenshots python-test python-fork python-lint python-suites wheels wheels-smoke release clean
+.PHONY: lines modules build library test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats interop-names serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update docs man screenshots python-test python-fork python-lint python-suites wheels wheels-smoke release clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -73,6 +73,9 @@ meaning:          ## readers of others show the same values before and after con
 
 interop-formats:  ## the same for foreign formats; see docs/formats.md
 	./interop/formats.sh
+
+interop-names:    ## the table for those who know Icechunk does the same there and here; PYTHON=python3.13 for Icechunk 2
+	./interop/names.sh
 
 serve-interop:    ## clients of other projects read and write a served database; see docs/serving.md
 	./interop/serve.sh

@@ -173,13 +173,13 @@ var layers = map[string][]string{
 	"internal/arrowfile":  {"internal/table", "zarr/dtype"},
 	"internal/cli":        {"formats", "internal/mmap", "internal/picture", "internal/report", "internal/table", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
 	"cmd/zarrdb":          {"internal/arrowfile", "internal/cli"}, // embedding programs do not link arrow
-	"":                    {"engine", "serve/local", "txn"},
+	"":                    {"engine", "kv/index", "serve/local", "txn"},
 	"bench":               {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
 	"bench/field":         {},
 	"examples/embed":      {"", "engine", "zarr"},
 	"interop/arrays":      {"engine", "zarr", "zarr/dtype"},
 	"python/lib":          {"python/lib/elements", "serve/local"}, // a library of C
-	"python/lib/elements": {"engine", "serve", "serve/local", "codecs", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
+	"python/lib/elements": {"engine", "serve", "serve/local", "codecs", "kv", "kv/gather", "kv/tree", "txn", "zarr", "zarr/cf", "zarr/dtype"},
 	"interop/ocdbt":       {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":      {"kv/dirkv", "refs"},
 	"scripts/typecheck":   {},

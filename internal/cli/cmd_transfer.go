@@ -51,6 +51,7 @@ func (f *transferFlags) carry(cmd *cobra.Command, fn func(context.Context, txn.T
 	defer bar.finish()
 	o := f.o
 	o.Progress = func(p txn.TransferProgress) {
+		bar.lines.report(p.Phase, p.Done, p.Total)
 		if p.Total == 0 {
 			bar.update(p.Phase, p.Done)
 			return

@@ -65,6 +65,8 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().Bool("quiet", false, "show no progress and no notes, and nothing of a command that copies or writes but warnings and errors")
 	root.PersistentFlags().Bool("no-progress", false, "show no progress on a terminal")
 	root.PersistentFlags().Bool("no-pager", false, "show the output of log, diff, show, blame and reflog without a pager")
+	root.PersistentFlags().Bool("progress-lines", false, "write progress as lines of JSON to the standard error, each after the byte 0x1e: for programs")
+	_ = root.PersistentFlags().MarkHidden("progress-lines")
 	root.PersistentFlags().Var(new(duration), "wait", "wait so long, `TIME` such as 30s or 5m, for another process that has a database open")
 	root.AddGroup(
 		&cobra.Group{ID: groupData, Title: "Data in and out:"},

@@ -27,7 +27,7 @@ from typing import Any
 
 from ._errors import UnsupportedError, failure
 
-OPEN, END, VIEW, ARRAY, READ, READ_MANY, WRITE, READ_VARIABLE, WRITE_VARIABLE, SELECT = range(10)
+OPEN, END, VIEW, ARRAY, READ, READ_MANY, WRITE, READ_VARIABLE, WRITE_VARIABLE, SELECT, SET_VIRTUAL = range(11)
 DONE, FAILED, RUNNING = range(3)
 
 # A read of at most so many bytes is tried before a call that can be interrupted is begun.
@@ -46,7 +46,7 @@ _types = {
     "zdb_sockets": (_pointer,),
 }
 
-VERSION = 1  # of the operations and their arguments, as the library has it
+VERSION = 2  # of the operations and their arguments, as the library has it
 
 _kept = dict(globals())  # of this module before it was loaded again; the hooks of fork know its lock
 _library: Any = _kept.get("_library")

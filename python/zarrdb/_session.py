@@ -23,8 +23,8 @@ from ._errors import (
     SessionLostError,
     ZarrdbError,
 )
-from ._snapshot import Contents
-from ._views import PAGE, WritableView
+from ._snapshot import Contents, Snapshot
+from ._views import PAGE, View, WritableView
 
 
 class Session(Contents, WritableView):
@@ -88,6 +88,11 @@ class Session(Contents, WritableView):
     def base(self) -> str:
         """The commit that the session began from."""
         return str(self._info["base"])
+
+    @property
+    def snapshot_id(self) -> str:
+        """The base, as Icechunk names it."""
+        return self.base
 
     @property
     def label(self) -> str:
@@ -313,7 +318,12 @@ class Session(Contents, WritableView):
             ask = {"prefix": prefix, "skip": skip, "limit": PAGE}
             return dict(self._again(lambda l, h: l.ask(w.CHANGES, {"view": h, **ask})))
 
-        return Changes(all_pages(page))
+        return Changes(all_pages(page), None, self._document)
+
+    def _document(self, key: str, old: bool) -> bytes | None:
+        if old:
+            return Snapshot(self._client, self.base).get(key)
+        return bytes(View._read(self, key)[0])  # no condition of later writes
 
     status = changes
 
@@ -337,6 +347,7 @@ class Session(Contents, WritableView):
         ours: str | Sequence[str] = (),
         theirs: str | Sequence[str] = (),
         rebase_with: Choice | Sequence[Choice] = (),
+        rebase_tries: int = 1000,
         allow_empty: bool = False,
         dry_run: bool = False,
     ) -> Commit:
@@ -345,7 +356,7 @@ class Session(Contents, WritableView):
         Commits made meanwhile are merged. Where both changed the same, the error is `ConflictError`,
         and the session goes on; `ours` are the paths ("/" for all) where the value of the branch is
         kept, `theirs` the paths where the value of the session is taken. `rebase_with=Theirs()`
-        says the same.
+        says the same. `rebase_tries` is not used: a commit has one turn, in which the branch stays.
         """
         decide = list(rebase_with) if isinstance(rebase_with, Sequence) else [rebase_with]
         for kind, paths in ((Ours, ours), (Theirs, theirs)):
