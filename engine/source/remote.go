@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
@@ -97,5 +96,6 @@ func Unreachable(err error) bool {
 	if errors.As(err, &e) {
 		return e.Status == 0 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status >= 500
 	}
-	return errors.Is(err, fs.ErrNotExist)
+	var away interface{ Unreachable() bool }
+	return errors.As(err, &away) && away.Unreachable()
 }
