@@ -14,7 +14,6 @@ import (
 	"github.com/zarrdb/zarrdb/engine/zurl"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/depot"
-	"github.com/zarrdb/zarrdb/kv/s3kv"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -46,15 +45,7 @@ func RemoteCacheDir(url string) string {
 	if err != nil {
 		return ""
 	}
-	return txn.CachedBucket(parent, remoteName(u), serverOf(url))
-}
-
-// serverOf names the server of a URL that does not name it itself.
-func serverOf(url string) string {
-	if strings.HasPrefix(url, "s3:") {
-		return s3kv.Endpoint()
-	}
-	return ""
+	return txn.CachedBucket(parent, remoteName(u), source.ServerOf(url))
 }
 
 // outside returns an error if a URL is that of a version or node in a remote.
@@ -109,7 +100,7 @@ func OpenRemoteCache(ctx context.Context, url string, o *Options) (*RemoteCache,
 	}
 	opts := o.withDefaults()
 	env := opts.env()
-	c := txn.BucketCacheOptions{Parent: parent, At: serverOf(url), Offline: source.Unreachable, Wait: remoteWait}
+	c := txn.BucketCacheOptions{Parent: parent, At: source.ServerOf(url), Offline: source.Unreachable, Wait: remoteWait}
 	c.Bucket, c.Failed = bucketAt(ctx, env, url, parent, false)
 	to := opts.txn(ctx, env.Resolver("", nil))
 	to.Bucket = openBucket(env, parent)

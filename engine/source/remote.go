@@ -90,6 +90,14 @@ func (o RemoteOptions) openGS(_ context.Context, _ *Env, part zurl.Part) (Place,
 	return placeIn(view, part)
 }
 
+// ServerOf names the server of a URL that does not name it itself.
+func ServerOf(url string) string {
+	if strings.HasPrefix(url, "s3:") {
+		return s3kv.Endpoint()
+	}
+	return ""
+}
+
 // Unreachable reports whether an error of a remote is that of a network, a server or a mount that is not there, and not an answer.
 func Unreachable(err error) bool {
 	var e *remote.Error
