@@ -53,6 +53,9 @@ func (db *DB) Remote(ctx context.Context, url string, o *RemoteOptions) (*Remote
 	if o == nil {
 		o = &RemoteOptions{}
 	}
+	if err := outside(ctx, url, &db.opts); err != nil {
+		return nil, err
+	}
 	env := db.opts.env()
 	at, err := bucketAt(ctx, env, url, db.Dir(), o.Push && !o.DryRun)
 	if o.DryRun && errors.Is(err, depot.ErrNone) {
@@ -103,7 +106,7 @@ func bucketAt(ctx context.Context, env *source.Env, url, beside string, make boo
 		}
 		store, err := dirkv.Open(dir, nil)
 		if errors.Is(err, os.ErrNotExist) {
-			err = fmt.Errorf("%s: %w: %w", o.Name, depot.ErrNone, err)
+			err = unmountedError{fmt.Errorf("%s: %w: %w", o.Name, depot.ErrNone, err)}
 		}
 		if err != nil {
 			return o, err
@@ -123,6 +126,12 @@ func bucketAt(ctx context.Context, env *source.Env, url, beside string, make boo
 	o.Store = store
 	return o, nil
 }
+
+// unmountedError means that the directory of a remote is not there, perhaps because a mount is not.
+type unmountedError struct{ error }
+
+func (e unmountedError) Unwrap() error   { return e.error }
+func (unmountedError) Unreachable() bool { return true }
 
 // Push is [DB.Push] to the remote. Errors: those of Push; [kv.ErrUnknown] if an answer was lost and the outcome
 // could not be found out, which the same push settles.
@@ -205,6 +214,9 @@ func CloneRemote(ctx context.Context, url, dir string, o *Options, t txn.Transfe
 		if err := checkNew(dir); err != nil {
 			return nil, fmt.Errorf("clone: %w", err)
 		}
+	}
+	if err := outside(ctx, url, o); err != nil {
+		return nil, fmt.Errorf("clone: %w", err)
 	}
 	env := opts.env()
 	at, err := bucketAt(ctx, env, url, dir, false)

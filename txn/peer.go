@@ -89,6 +89,7 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	db.forgetCommits()
 	if at, err := readAwayPlace(db.fs, dir); err == nil && at != nil {
 		_ = db.openAway(at) // it opens no files
+		db.lendTo(src)
 	}
 	t := tree.New(sourcePages{src}, &db.memory.pages)
 	db.space = namespace.New(t, opts.Policy, db.load)
@@ -490,7 +491,7 @@ func (r sourceRecords) Scan(s index.Space, from, to []byte, reverse bool) iter.S
 }
 
 // view reads a payload with pack.Store.View, or with Reread if all is set. A peer has the source send
-// payloads whose files cannot be lent.
+// payloads whose files cannot be lent, and those of a lazy clone that left the file which was lent.
 func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool, fn func([]byte) error) error {
 	if db.away != nil && !db.IsPeer() {
 		return db.viewOrFetch(ctx, a, off, n, all, digest.Sum{}, fn)
@@ -500,7 +501,7 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool,
 		view = db.packs.Reread
 	}
 	err := view(ctx, a, off, n, fn)
-	if !errors.Is(err, pack.ErrNotLent) {
+	if !errors.Is(err, pack.ErrNotLent) && (db.away == nil || !errors.Is(err, kv.ErrCorrupt)) {
 		return err
 	}
 	if err := kv.CheckHeld(int64(n)); err != nil {

@@ -193,7 +193,7 @@ func pathIn(cmd *cobra.Command, t target, arg string) (string, error) {
 	switch {
 	case to.db == "":
 		return strings.Trim(arg, "/"), nil
-	case !sameFile(to.db, t.db):
+	case to.db != t.db && !sameFile(to.db, t.db):
 		return "", usagef("%s: %s is another database: use import", cmd.CommandPath(), to.db)
 	case to.rev != "" && orMain(to.rev) != orMain(t.rev):
 		return "", usagef("%s: %s is on another branch; write its path alone", cmd.CommandPath(), arg)

@@ -168,6 +168,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 			return createToServe(cmd, filepath.Join(named[0].dir, name), name, log)
 		}
 	}
+	to.Follow = followTime
 	table = serve.New(to)
 	opened, err := f.openAll(cmd, args, table, opener)
 	defer func() {
@@ -556,3 +557,6 @@ func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
 	}
 	return errors.Join(err, db.Close())
 }
+
+// followTime is how often a server asks at most whether a remote that it serves has changed.
+const followTime = 5 * time.Second

@@ -389,7 +389,7 @@ class Client:
                         raise
                     try:
                         if self._identify(link):
-                            return link
+                            return self._lending(link)
                     except MovedError:
                         link.close()
                         raise
@@ -420,6 +420,13 @@ class Client:
                 raise LockedError(f"{self.dir}: process {started.pid} was started to serve it, and does not answer")
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
+
+    def _lending(self, link: w.Link) -> w.Link:
+        """What a lazy clone has not here is fetched by the library of this process, with its credentials."""
+        if (self._engine is None or not self._engine.here()) and os.path.exists(os.path.join(self.dir, "AWAY")):
+            with suppress(UnsupportedError):  # then what is away cannot be read
+                self._engine = _engine.database(self.dir, self.wait or w.LIMIT)
+        return link
 
     def again(self, fn: Callable[[w.Link], T]) -> T:
         """Run fn, and repeat it on a new connection. It is for requests that change nothing."""

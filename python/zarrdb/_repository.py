@@ -136,10 +136,10 @@ class _Compare:
 
 
 class Repository:
-    """A database. It pickles by its path or URL."""
+    """A database. It pickles by its path or URL. Where it is unpickled, a cache that the machine has of the remote stays as it is."""
 
-    def __init__(self, path: str | os.PathLike[str], create_: bool = False, wait: float | str | None = None) -> None:
-        dir = directory(path, create_)
+    def __init__(self, path: str | os.PathLike[str], create_: bool = False, wait: float | str | None = None, known_: bool = False) -> None:
+        dir = directory(path, create_, known_)
         self._named = os.fspath(path) if "://" in os.fspath(path) else dir
         if create_ and not os.path.isfile(os.path.join(dir, "FORMAT")):  # a creation that was interrupted goes on
             create(dir)
@@ -175,7 +175,7 @@ class Repository:
         return self._client.dir
 
     def __reduce__(self) -> Any:
-        return Repository, (self._named,)
+        return Repository, (self._named, False, None, True)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Repository) and self.path == other.path
@@ -618,6 +618,15 @@ class Repository:
     def fsck(self, *, full: bool = False) -> Any:
         """Verify the database. Damage is in `problems` of the result."""
         return self._json("fsck", self.path, *["--full"] * full, fine=(0, 5))
+
+    def fetch_payloads(self, rev: Rev, path: str = "") -> Any:
+        """Fetch all chunks at or below a node of a version into a lazy clone, or the cache of a remote, so that they can be read
+        offline. What is here is not fetched again. The numbers of `payloads`, `bytes`, and of `requests` and bytes that were `fetched`.
+
+        >>> repo.fetch_payloads("main", "t2m")["fetched"]
+        0
+        """
+        return self._json("fetch", self.path, "--payloads", _rev(rev) + (f":{path}" if path else ""))
 
     def stats(self) -> Any:
         """Count the contents of the database."""

@@ -146,7 +146,7 @@ class Link:
         self.max_meta, self.max_body = 4 << 20, 512 << 20
         self._quiet = 0  # how often nothing has arrived in time
         sock.settimeout(max(1.0, limit / 3))
-        hello = {"protocol": PROTOCOL, "version": "python", "pid": self.pid, "program": program(), "capabilities": ["files"]}
+        hello = {"protocol": PROTOCOL, "version": "python", "pid": self.pid, "program": program(), "capabilities": ["files", "buckets"]}
         self.hello: dict[str, Any] = self.ask(HELLO, hello)
         if self.hello.get("protocol") != PROTOCOL:
             self.close()

@@ -37,6 +37,7 @@ var handlers = map[wire.Op]handler{
 	wire.OpAncestors: (*conn).ancestors,
 	wire.OpRecords:   (*conn).records,
 	wire.OpVisit:     (*conn).visit,
+	wire.OpBucket:    (*conn).lend,
 
 	wire.OpValue:    onSession(wire.ParseStat, (*conn).value),
 	wire.OpRoots:    onSession(wire.ParseStat, (*conn).roots),

@@ -122,6 +122,7 @@ const (
 	OpVisit                      // Visit, Visited and perhaps a descriptor
 	OpWatch                      // Watch and perhaps a descriptor, nothing
 	OpPing                       // nothing, nothing: a server that runs answers at once
+	OpBucket                     // nothing and a descriptor, nothing; on that connection, from the server: Bucket, BucketTag or nothing, and bytes
 	numOps
 )
 
@@ -131,6 +132,7 @@ var opNames = [numOps]string{
 	"delete_prefix", "commit", "discard", "", "", "", "",
 	"", "", "guard", "move", "rebase", "fork", "join", "", "", "", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
 	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share", "visit", "watch", "ping",
+	"bucket",
 }
 
 // Later reports whether an operation is of a later version than this one.
