@@ -62,6 +62,9 @@ func unfit(format string, args ...any) error {
 
 func (b *probe) run(ctx context.Context) error {
 	first, err := b.c.SetTagged(ctx, b.key, []byte("1"), kv.NoValue)
+	if errors.Is(err, kv.ErrChanged) {
+		return unfit("it does not make an object where none is")
+	}
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,12 @@ func TestProbe(t *testing.T) {
 			}
 			return c.SetTagged(ctx, key, value, want)
 		}, "does not exist"},
+		"takes If-None-Match for If-Match": {func(c kv.Conditional, ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error) {
+			if _, err := c.GetTagged(ctx, key, kv.NoValue, 1<<20); want == kv.NoValue && errors.Is(err, kv.ErrNotFound) {
+				return "", kv.ErrChanged
+			}
+			return done(c, ctx, key, value)
+		}, "where none is"},
 		"refuses what it must not": {func(kv.Conditional, context.Context, string, []byte, kv.Tag) (kv.Tag, error) {
 			return "", errors.New("501 not implemented")
 		}, "501"},
@@ -109,7 +115,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("canceled: %v, after %d writes", err, n.Load())
 	}
 	if _, err := Create(bg, deaf{kv.NewMem()}, nil); err != nil {
-		t.Errorf("without FORMAT: %v", err)
+		t.Errorf("without FORMAT, and with what the probe left: %v", err)
 	}
 	if _, err := Open(bg, struct{ kv.Store }{kv.NewMem()}, nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("without conditional writes: %v", err)
@@ -142,8 +148,10 @@ func TestProbeRaces(t *testing.T) {
 	}
 }
 
-// deaf refuses writes without a condition.
+// deaf refuses writes without a condition, and deletions, as a key that may not delete and an object lock do.
 type deaf struct{ *kv.Mem }
+
+func (deaf) Delete(context.Context, string) error { return errors.New("refused") }
 
 func (deaf) Set(context.Context, string, []byte) error { return errors.New("refused") }
 
