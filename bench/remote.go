@@ -267,7 +267,7 @@ func (c *cloud) whole(ctx context.Context) {
 	for i := int64(0); i < n; i += 128 {
 		update(ctx, db, "fill", func(s *engine.Session) {
 			if i == 0 {
-				must(s.CreateArray(ctx, "a", zarr.Spec{Shape: []int64{n, chunk}, Chunks: []int64{1, chunk}, DataType: "uint8"}))
+				must(s.CreateArray(ctx, "a", zarr.Spec{Shape: []int64{n, chunk}, Chunks: []int64{1, chunk}, DataType: "uint8", Codecs: json.RawMessage(`[{"name":"bytes"}]`)}))
 			}
 			for k := i; k < min(i+128, n); k++ {
 				check(s.Set(ctx, fmt.Sprintf("a/c/%d/0", k), noise(chunk, uint64(k))))
@@ -384,7 +384,7 @@ func (c *cloud) icechunk(ctx context.Context) {
 	defer remove()
 	const chunk = 2 << 20
 	update(ctx, db, "values", func(s *engine.Session) {
-		must(s.CreateArray(ctx, "b", zarr.Spec{Shape: []int64{chunks, chunk}, Chunks: []int64{1, chunk}, DataType: "uint8"}))
+		must(s.CreateArray(ctx, "b", zarr.Spec{Shape: []int64{chunks, chunk}, Chunks: []int64{1, chunk}, DataType: "uint8", Codecs: json.RawMessage(`[{"name":"bytes"}]`)}))
 		for k := range chunks {
 			check(s.Set(ctx, fmt.Sprintf("b/c/%d/0", k), noise(chunk, uint64(k))))
 		}

@@ -180,6 +180,7 @@ var layers = map[string][]string{
 	"python/lib/elements": {"engine", "serve", "serve/local", "codecs", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
 	"interop/ocdbt":       {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":      {"kv/dirkv", "refs"},
+	"scripts/network":     {},
 	"scripts/typecheck":   {},
 
 	"examples/share/record": {"", "engine", "zarr"},
