@@ -7,7 +7,7 @@ TIMEOUT  ?= -timeout 40m
 LIBRARY  = python/zarrdb/libzarrdb.shared
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: lines modules build library test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update man screenshots python-test python-fork python-lint python-suites wheels wheels-smoke clean
+.PHONY: lines modules build library test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update docs man screenshots python-test python-fork python-lint python-suites wheels wheels-smoke clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -88,6 +88,9 @@ ui-test: build    ## the page in real browsers (needs chromium; Firefox where th
 
 docs-test:        ## the commands and programs of README.md and docs/ print what the pages show; links lead somewhere
 	ZARRDB_PYTHON=$$(./scripts/python.sh --env) $(GO) test -count=1 $(TIMEOUT) -run '^Test(Docs|Links|Readme|Reference|Messages)$$' ./internal/cli $(ARGS)
+
+docs:             ## the pages of docs as a site with a search, in build/site
+	./scripts/site.sh
 
 man:              ## manual pages of all commands, in build/man
 	$(GO) run ./cmd/zarrdb help --man build/man

@@ -242,6 +242,18 @@ func (r *relay) Records(ctx context.Context, of RecordRange) (list []Record, mor
 	return list, more, err
 }
 
+func (r *relay) Watch(ctx context.Context) (Watch, error) {
+	return relayed(ctx, r, "watch", func(ctx context.Context, s source) (Watch, error) {
+		w, err := s.Watch(ctx)
+		w.Live = func() bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.holder == s.db
+		}
+		return w, err
+	})
+}
+
 func (r *relay) Recalled(letGo func()) (stop func()) {
 	r.letGo = letGo
 	return func() {}

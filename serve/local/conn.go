@@ -46,6 +46,7 @@ type conn struct {
 	views   map[uint32]*view
 	last    uint32                // handle
 	visits  map[string]*txn.Visit // by database
+	moves   map[string]*counting  // of refs, by database
 
 	metas   share // of requests
 	bodies  share // of requests and replies
@@ -113,6 +114,9 @@ func (c *conn) serve() {
 	c.endVisits()
 	for _, v := range c.views {
 		v.Release()
+	}
+	for _, n := range c.moves {
+		n.end()
 	}
 	c.returned()
 }

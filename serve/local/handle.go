@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
@@ -39,7 +38,7 @@ var handlers = map[wire.Op]handler{
 
 	wire.OpValue:    onSession(wire.ParseStat, (*conn).value),
 	wire.OpRoots:    onSession(wire.ParseStat, (*conn).roots),
-	wire.OpWatch:    onSession(fromJSON[wire.Watch](wire.OpWatch), (*conn).watch),
+	wire.OpWatch:    (*conn).watch,
 	wire.OpOwnPages: onSession(wire.ParseOwnPages, (*conn).ownPages),
 	wire.OpApply:    onSession(wire.ParseStat, (*conn).apply),
 	wire.OpStore:    onSession(wire.ParseStat, (*conn).store),
@@ -130,13 +129,6 @@ func with[In wire.OnView, Out any](find func(c *conn, handle uint32) (*view, err
 	}
 }
 
-// fromJSON parses the meta of an operation.
-func fromJSON[In any](op wire.Op) func(meta []byte) (In, error) {
-	return func(meta []byte) (in In, err error) {
-		return in, wire.ParseJSON(op, meta, &in)
-	}
-}
-
 // handle answers one request. A panic is an error of that request alone: the process
 // has work of its own, and other clients.
 func (c *conn) handle(ctx context.Context, f *wire.Frame) (err error) {
@@ -167,9 +159,7 @@ type view struct {
 	uses   int
 	closed bool
 
-	watching sync.Mutex
-	watch    func() // ends the counting of writes
-	released bool
+	counted counting // writes
 }
 
 // add gives a view a handle. Sessions have even handles: the number of a closed handle
