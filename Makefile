@@ -83,7 +83,7 @@ serve-interop:    ## clients of other projects read and write a served database;
 s3:               ## buckets against a real server on the loopback device that checks signatures
 	./scripts/s3.sh
 
-remote:           ## three machines that share a bucket of a real server, for SOAK seconds; SEED says which run
+remote:           ## three machines behind a bad network share a bucket of a real server, for SOAK seconds; SEED says which run. scripts/remote.sh --figures measures
 	./scripts/remote.sh
 
 ui-test: build    ## the page in real browsers (needs chromium; Firefox where there is one); ARGS are those of go test

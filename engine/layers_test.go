@@ -182,6 +182,7 @@ var layers = map[string][]string{
 	"python/lib/elements": {"engine", "serve", "serve/local", "codecs", "kv", "kv/gather", "kv/tree", "txn", "zarr", "zarr/cf", "zarr/dtype"},
 	"interop/ocdbt":       {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":      {"kv/dirkv", "refs"},
+	"scripts/network":     {},
 	"scripts/typecheck":   {},
 	"scripts/release":     {},
 

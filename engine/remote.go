@@ -182,11 +182,24 @@ func (db *DB) pushMerging(ctx context.Context, name string, o txn.TransferOption
 	if spec.To != "" {
 		there = spec.To
 	}
+	begun := time.Now()
 	for try := 0; ; try++ {
 		r, err := push(ctx, o)
 		if !errors.Is(err, txn.ErrDiverged) || try == mergeTries {
 			return r, err
 		}
+		// Of many that push at the same moment one gets through. The others wait before they look again, not between
+		// that and the push, for a few times as long as a try takes.
+		if try > 0 {
+			t := time.NewTimer(rand.N(time.Since(begun)<<min(try, 3) + 1))
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				t.Stop()
+				return r, ctx.Err()
+			}
+		}
+		begun = time.Now()
 		theirs := o
 		theirs.Refs = []txn.RefSpec{{From: there}}
 		got, err := fetch(ctx, theirs)
@@ -195,13 +208,6 @@ func (db *DB) pushMerging(ctx context.Context, name string, o txn.TransferOption
 		}
 		if _, err := db.Merge(ctx, spec.From, got.Refs[0].Commit.String(), txn.CommitOptions{Message: fmt.Sprintf("merge %s of %s", there, name)}); err != nil {
 			return got, err
-		}
-		t := time.NewTimer(time.Duration(rand.Int64N(int64(20 * time.Millisecond << min(try, 5)))))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return r, ctx.Err()
 		}
 	}
 }

@@ -167,13 +167,17 @@ func (a *awayPart) fetch(ctx context.Context, names []tree.Name) []*pageFlight {
 	return out
 }
 
+// pagesBeside bounds the bytes that come with a page that is fetched alone.
+const pagesBeside = 256 << 10
+
 // land fetches pages and puts them into the index.
 func (a *awayPart) land(ctx context.Context, names []tree.Name, flights []*pageFlight) {
-	pages, err := a.get(ctx, names)
-	if err == nil && !a.db.opts.ReadOnly {
+	keep := !a.db.opts.ReadOnly
+	all, pages, err := a.get(ctx, names, keep)
+	if err == nil && keep {
 		batch := a.db.idx.NewBatch()
 		defer batch.Close()
-		for i, name := range names {
+		for i, name := range all {
 			batch.PutPage(name, pages[i])
 		}
 		_ = batch.Commit(false) // on a full disk, they are fetched again
@@ -194,12 +198,13 @@ func (a *awayPart) landed(names []tree.Name, flights []*pageFlight, pages [][]by
 	}
 }
 
-func (a *awayPart) get(ctx context.Context, names []tree.Name) ([][]byte, error) {
+// get returns pages in the order of names. With keep, those that lie beside a lone page follow.
+func (a *awayPart) get(ctx context.Context, names []tree.Name, keep bool) ([]tree.Name, [][]byte, error) {
 	select {
 	case a.room <- struct{}{}:
 		defer func() { <-a.room }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	ids := make([]depot.ID, len(names))
 	for i, name := range names {
@@ -207,9 +212,26 @@ func (a *awayPart) get(ctx context.Context, names []tree.Name) ([][]byte, error)
 	}
 	d, err := a.depot(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return d.Pages(ctx, ids)
+	if keep && len(ids) == 1 {
+		if more, err := d.PagesBeside(ctx, ids[0], pagesBeside); err == nil && len(more) > 1 {
+			beside := make([]tree.Name, 0, len(more))
+			for _, id := range more[1:] {
+				beside = append(beside, tree.Name(id))
+			}
+			all := append(names[:1:1], awayPages{a.db.committed(), a}.missing(beside)...)
+			more = more[:1]
+			for _, name := range all[1:] {
+				more = append(more, depot.ID(name))
+			}
+			if pages, err := d.Pages(ctx, more); err == nil {
+				return all, pages, nil
+			}
+		} // or the page alone, if it is sound
+	}
+	pages, err := d.Pages(ctx, ids)
+	return names, pages, err
 }
 
 // lists returns nil if the bucket has a page, and tree.ErrMissing if not. It reads the index of the bucket, which is mostly here.

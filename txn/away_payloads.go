@@ -166,8 +166,9 @@ func (w *wanted) extent() pack.Extent {
 }
 
 const (
-	// aheadFirst and aheadMost bound what is fetched behind a payload if payloads are read in their order.
-	aheadFirst, aheadMost = 1 << 20, 8 << 20
+	// aheadFirst and aheadMost bound what is fetched behind a payload if payloads are read in their order: at most four
+	// requests at a time.
+	aheadFirst, aheadMost = 1 << 20, 32 << 20
 	// aheadGap is how far the next payload may lie behind the last one.
 	aheadGap = 256 << 10
 )

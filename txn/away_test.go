@@ -325,7 +325,8 @@ func TestAwayBatches(t *testing.T) {
 			must.Do(t, as.Close())
 		}
 	}
-	if most := counts["owner"] + counts["owner"]/4 + 3; counts["peer"] > most || counts["read only"] > most {
+	// Beside a lone page the owner fetches its neighbours, and who may not write keeps none.
+	if most := counts["owner"] + counts["owner"]/4 + 3; counts["owner"] > 16 || counts["peer"] > most || counts["read only"] > 2*most {
 		t.Errorf("requests: %v", counts)
 	}
 }
