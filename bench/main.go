@@ -69,7 +69,7 @@ var workloads = []struct {
 	{"hdf5", hdf5Files, false},
 	{"formats", foreignFormats, true},
 	{"serving", serving, false},
-	{"remote", remote, true},
+	{"remote", remotes, true},
 	{"beside", second, false},
 	{"python", python, false},
 }

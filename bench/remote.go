@@ -37,9 +37,9 @@ type cloud struct {
 	part    string // of the workload
 }
 
-// remote measures databases in the bucket "bucket" of a server: scripts/remote.sh --figures starts one. The network is
+// remotes measures databases in the bucket "bucket" of a server: scripts/remote.sh --figures starts one. The network is
 // a process of its own. Requests and rounds are exact, whatever else the machine does.
-func remote(ctx context.Context, b *bench) {
+func remotes(ctx context.Context, b *bench) {
 	server := os.Getenv("ZARRDB_S3_ENDPOINT")
 	if server == "" {
 		check(errors.New("there is no server: use scripts/remote.sh --figures"))
