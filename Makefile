@@ -7,7 +7,7 @@ TIMEOUT  ?= -timeout 40m
 LIBRARY  = python/zarrdb/libzarrdb.shared
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: lines modules build library test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update docs man screenshots python-test python-fork python-lint python-suites wheels wheels-smoke clean
+.PHONY: lines modules build library test random quick check race lint fuzz noasm cross qemu demo interop meaning interop-formats interop-names serve-interop s3 remote bench bench-quick soak soak-serve ui-test docs-test docs-update docs man screenshots python-test python-fork python-lint python-suites wheels wheels-smoke release clean
 
 modules:          ## fetch what the other targets need from elsewhere
 	$(GO) mod download
@@ -74,13 +74,16 @@ meaning:          ## readers of others show the same values before and after con
 interop-formats:  ## the same for foreign formats; see docs/formats.md
 	./interop/formats.sh
 
+interop-names:    ## the table for those who know Icechunk does the same there and here; PYTHON=python3.13 for Icechunk 2
+	./interop/names.sh
+
 serve-interop:    ## clients of other projects read and write a served database; see docs/serving.md
 	./interop/serve.sh
 
 s3:               ## buckets against a real server on the loopback device that checks signatures
 	./scripts/s3.sh
 
-remote:           ## three machines that share a bucket of a real server, for SOAK seconds; SEED says which run
+remote:           ## three machines behind a bad network share a bucket of a real server, for SOAK seconds; SEED says which run. scripts/remote.sh --figures measures
 	./scripts/remote.sh
 
 ui-test: build    ## the page in real browsers (needs chromium; Firefox where there is one); ARGS are those of go test
@@ -129,6 +132,9 @@ wheels-smoke:     ## a wheel in clean environments of each Python that is found
 wheels:           ## wheels of the Python package, one for each platform; TARGETS are some of them
 	./scripts/wheels.sh $(TARGETS)
 
+release:          ## archives, wheels, sums and what programs were built from, of the commit HEAD, in build/release; TARGETS are some platforms, WHEELS=no leaves wheels out
+	./scripts/release.sh $(TARGETS)
+
 soak:             ## random histories for SOAK (default 1h); SEED says which, LIMIT ends a run that hangs
 	ZARRDB_SOAK=$${SOAK:-1h} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run Soak -timeout $${LIMIT:-0} ./kv/index ./kv/depot ./txn ./engine ./engine/modeltest
 
@@ -141,4 +147,4 @@ soak-serve:       ## clients under load, holders that are killed, and short comm
 	ZARRDB_SOAK=$${SOAK:-10m} ZARRDB_SEED=$$SEED $(GO) test -v -count=1 -run SoakProcesses -timeout 0 ./txn
 
 clean:
-	rm -rf zarrdb bench/out .cache
+	rm -rf zarrdb bench/out build .cache

@@ -17,6 +17,7 @@ package zarrdb
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,6 +25,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/serve/local"
 )
 
@@ -64,12 +66,19 @@ type Options struct {
 // the remote, as the remote is now. It fetches what is read, and takes no writes. If the remote cannot be reached, it has what was
 // read before, and Engine.Warn is called.
 //
+// ":memory:" makes a database in memory of its own, which no other process sees, and which goes when it is closed.
+//
 // Errors: [ErrNotFound] if dir holds no database and Create is not set,
 // [ErrLocked], [engine.ErrName] if Create is set and dir is a URL or names a place in a
 // database.
 func Open(ctx context.Context, dir string, o *Options) (*engine.DB, error) {
 	if o == nil {
 		o = &Options{}
+	}
+	if dir == ":memory:" {
+		in := o.Engine
+		in.FS, in.Create, in.ReadOnly = index.MemFS(), true, o.ReadOnly
+		return engine.Open(ctx, "memory-"+rand.Text(), &in)
 	}
 	to := local.OpenOptions{Engine: o.Engine, Share: true}
 	to.Engine.Create, to.Engine.ReadOnly, to.Engine.LockWait = o.Create, o.ReadOnly, o.Wait

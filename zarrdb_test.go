@@ -156,6 +156,29 @@ func TestMissing(t *testing.T) {
 }
 
 // A database works the same in this process and through another one.
+// A database in memory is one of its own, takes all that others do, and leaves no file.
+func TestMemory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	one, other := must.Get(zarrdb.Open(bg, ":memory:", nil))(t), must.Get(zarrdb.Open(bg, ":memory:", nil))(t)
+	long := make([]byte, 1<<20)
+	s := must.Get(one.Begin(bg, "main"))(t)
+	must.Do(t, s.Set(bg, "k", long))
+	must.Get(s.Commit(bg, txn.CommitOptions{Message: "long"}))(t)
+	must.Get(one.GC(bg, txn.GCOptions{}))(t)
+	v := must.Get(one.At(bg, "main"))(t)
+	if got := must.Get(kv.Get(bg, v, "k"))(t); len(got) != len(long) || !zarrdb.Holds(one) {
+		t.Errorf("%d bytes, holds %v", len(got), zarrdb.Holds(one))
+	}
+	must.Do(t, v.Close())
+	if must.Get(other.Head(bg, "main"))(t) == must.Get(one.Head(bg, "main"))(t) {
+		t.Error("both databases have the same commits")
+	}
+	must.Do(t, errors.Join(one.Close(), other.Close()))
+	if files := must.Get(os.ReadDir("."))(t); len(files) > 0 {
+		t.Errorf("left %v", files)
+	}
+}
+
 func TestHereAndThere(t *testing.T) {
 	for _, there := range []bool{false, true} {
 		t.Run(fmt.Sprint(there), func(t *testing.T) {

@@ -9,9 +9,10 @@
 // With -keep, a run that was interrupted goes on where it was: the file has the rows of the
 // steps that are done. A step is a workload, or a layout of the table.
 //
-// Two workloads take minutes and run only if -only names them: references100M, a
-// hundred million references, which needs some 3 GB of disk; and formats, reading
-// stores of foreign formats in place, and the import of a long history.
+// Three workloads take minutes and run only if -only names them: references100M, a
+// hundred million references, which needs some 3 GB of disk; formats, reading
+// stores of foreign formats in place, and the import of a long history; and remote,
+// databases in a bucket, whose parts -layouts names: scripts/remote.sh --figures runs it.
 package main
 
 import (
@@ -68,6 +69,7 @@ var workloads = []struct {
 	{"hdf5", hdf5Files, false},
 	{"formats", foreignFormats, true},
 	{"serving", serving, false},
+	{"remote", remotes, true},
 	{"beside", second, false},
 	{"python", python, false},
 }

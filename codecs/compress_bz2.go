@@ -3,6 +3,7 @@ package codecs
 import (
 	"bytes"
 	"compress/bzip2"
+	"io"
 	"sync"
 
 	dsnet "github.com/dsnet/compress/bzip2"
@@ -32,6 +33,11 @@ type bz2Encoder struct {
 
 // Compressors by level, several MiB each.
 var bz2Encoders [10]sync.Pool
+
+// OpenStream implements streamStage.
+func (s *bz2Stage) OpenStream(src io.Reader) (io.ReadCloser, error) {
+	return io.NopCloser(bzip2.NewReader(src)), nil
+}
 
 func (s *bz2Stage) Encode(dst, src []byte) ([]byte, error) {
 	pool := &bz2Encoders[s.level]

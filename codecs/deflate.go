@@ -3,9 +3,12 @@ package codecs
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"io"
 	"sync"
 
 	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
 
 	"github.com/zarrdb/zarrdb/codecs/inflate"
 	"github.com/zarrdb/zarrdb/codecs/internal/scratch"
@@ -104,6 +107,9 @@ func (s *zlibStage) Decode(dst, src []byte) ([]byte, error) {
 	return wrapped("zlib", dst, out, src[n:], err)
 }
 
+// OpenStream implements streamStage.
+func (s *zlibStage) OpenStream(src io.Reader) (io.ReadCloser, error) { return zlib.NewReader(src) }
+
 // gzipStage is any number of members, each a header, a deflate stream, a
 // CRC-32 and a length.
 type gzipStage struct{ deflateStage }
@@ -130,6 +136,9 @@ func (s *gzipStage) Decode(dst, src []byte) ([]byte, error) {
 	out, n, err := inflate.Gzip(dst, src, s.in.Limit(len(src)))
 	return wrapped("gzip", dst, out, src[n:], err)
 }
+
+// OpenStream implements streamStage.
+func (s *gzipStage) OpenStream(src io.Reader) (io.ReadCloser, error) { return gzip.NewReader(src) }
 
 // wrapped checks that only zeros, with which some writers pad, follow a
 // compressed stream.

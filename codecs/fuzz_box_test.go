@@ -74,6 +74,9 @@ func FuzzBox(f *testing.F) {
 		whole, err := b.Decode(nil, stored)
 		part, partErr := b.AppendBox(t.Context(), nil, ranges(stored), box)
 		far, farErr := b.AppendBox(t.Context(), nil, farRanges{ranges(stored)}, box)
+		if box.Count[0] > 0 && box.Count[1] > 0 && b.InStrips() { // whatever it finds, it ends
+			_ = b.DecodeStrips(t.Context(), ranges(stored), box, 200, func(codecs.Box, codecs.Src) error { return nil })
+		}
 		memory, memoryErr := b.AppendBox(t.Context(), nil, codecs.Bytes(stored), box)
 		for _, err := range []error{err, partErr, farErr, memoryErr} {
 			if err != nil && !errors.Is(err, codecs.ErrCorrupt) {

@@ -3,6 +3,7 @@ package codecs_test
 import (
 	"bytes"
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/codecs"
@@ -189,6 +190,23 @@ func (s *suite) testBox(t testing.TB) {
 				r = s.layout(box.Count)
 				must.Do(t, s.b.DecodeBoxAt(ctx, &source{t: t, b: stored}, x, box, r.Dst))
 				compare("DecodeBoxAt", r)
+			}
+
+			if r = s.layout(box.Count); s.b.InStrips() && !slices.Contains(box.Count, 0) {
+				n := 0
+				must.Do(t, s.b.DecodeStrips(ctx, &source{t: t, b: stored}, box, 1+s.r.IntN(40), func(part codecs.Box, data codecs.Src) error {
+					to := codecs.Dst{Data: r.Data, Offset: r.Offset, Strides: r.Strides}
+					for d, at := range part.Start {
+						to.Offset += (at - box.Start[d]) * r.Strides[d]
+					}
+					codecs.CopyStrided(to, data, part.Count, r.size)
+					walk(part.Count, func([]int) { n++ })
+					return nil
+				}))
+				compare("DecodeStrips", r)
+				if walk(box.Count, func([]int) { n-- }); n != 0 {
+					t.Errorf("%s: the strips of box %v + %v have %d elements too many", name, box.Start, box.Count, n)
+				}
 			}
 
 			flat, err := s.b.AppendBox(ctx, []byte("head"), &source{t: t, b: stored}, box)

@@ -3,6 +3,7 @@ package codecs
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"math/bits"
 	"sync"
@@ -137,6 +138,15 @@ func (s *zstdStage) Decode(dst, src []byte) ([]byte, error) {
 		guess = guessZstd(src, limit)
 	}
 	return decodeZstd(dst, src, limit, guess)
+}
+
+// OpenStream implements streamStage. The window is in memory, 8 MiB at most unless one asks for more.
+func (s *zstdStage) OpenStream(src io.Reader) (io.ReadCloser, error) {
+	d, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(128<<20))
+	if err != nil {
+		return nil, err
+	}
+	return d.IOReadCloser(), nil
 }
 
 // DecodeZstd returns the contents of a zstd frame, at most limit bytes. The

@@ -143,7 +143,9 @@ var layers = map[string][]string{
 	// Parts of files elsewhere; how files are opened is the engine's.
 	"engine/internal/virtual": {"kv", "kv/digest", "kv/gather", "kv/redact", "kv/tree", "refs", "txn"},
 	"engine/internal/compare": {"engine/internal/names", "engine/internal/policy", "kv", "txn", "zarr", "zarr/dtype"},
-	"engine/modeltest":        {}, // of tests
+	// What a checked-out folder knows; it knows no databases.
+	"engine/internal/checkout": {"engine/internal/names", "kv", "kv/digest", "kv/dirkv"},
+	"engine/modeltest":         {}, // of tests
 	// Where a URL leads; it opens stores and formats, and knows no databases.
 	"engine/source": {"internal/hostname", "formats", "formats/", "zarr", "zarr/meta", "codecs", "codecs/builtin", "kv", "kv/dirkv", "kv/zipkv", "kv/httpkv", "kv/s3kv", "kv/gcskv", "kv/remote", "kv/gather", "kv/redact", "kv/tree", "txn", "refs", "engine/zurl", "engine/internal/extent", "engine/internal/names", "engine/internal/policy", "engine/internal/virtual"},
 	"engine":        {"internal/budget", "formats", "zarr", "zarr/cf", "zarr/meta", "zarr/dtype", "codecs", "kv", "kv/depot", "kv/dirkv", "kv/zipkv", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/pack", "kv/tree", "txn", "refs", "engine/source", "engine/zurl", "engine/internal/"},
@@ -154,7 +156,7 @@ var layers = map[string][]string{
 	"serve/local":   {"internal/budget", "internal/mmap", "serve", "serve/wire", "engine", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
 	"serve/auth":    {"internal/hostname", "serve"},
 	"serve/pace":    {},
-	"serve/metrics": {},
+	"serve/metrics": {"kv/redact"},
 	"serve/page":    {},
 	"serve/web":     {"serve", "serve/pace", "serve/page", "serve/metrics", "internal/picture", "internal/report", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
 	"serve/s3":      {"internal/lru", "internal/mmap", "serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
@@ -171,16 +173,18 @@ var layers = map[string][]string{
 	"internal/arrowfile":  {"internal/table", "zarr/dtype"},
 	"internal/cli":        {"formats", "internal/mmap", "internal/picture", "internal/report", "internal/table", "engine", "engine/", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy", "kv", "txn", "serve", "serve/"},
 	"cmd/zarrdb":          {"internal/arrowfile", "internal/cli"}, // embedding programs do not link arrow
-	"":                    {"engine", "serve/local", "txn"},
+	"":                    {"engine", "kv/index", "serve/local", "txn"},
 	"bench":               {"", "engine", "serve", "serve/local", "serve/web", "zarr", "zarr/dtype", "kv", "kv/tree", "txn", "bench/"},
 	"bench/field":         {},
 	"examples/embed":      {"", "engine", "zarr"},
 	"interop/arrays":      {"engine", "zarr", "zarr/dtype"},
 	"python/lib":          {"python/lib/elements", "serve/local", "serve/wire"}, // a library of C
-	"python/lib/elements": {"engine", "serve/local", "codecs", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
+	"python/lib/elements": {"engine", "serve/local", "codecs", "kv", "kv/gather", "kv/tree", "txn", "zarr", "zarr/cf", "zarr/dtype"},
 	"interop/ocdbt":       {"formats/ocdbt", "kv", "kv/dirkv", "refs"},
 	"interop/refset":      {"kv/dirkv", "refs"},
+	"scripts/network":     {},
 	"scripts/typecheck":   {},
+	"scripts/release":     {},
 
 	"examples/share/record": {"", "engine", "zarr"},
 	"examples/share/follow": {"", "engine", "zarr"},

@@ -53,6 +53,9 @@ func (db *DB) Remote(ctx context.Context, url string, o *RemoteOptions) (*Remote
 	if o == nil {
 		o = &RemoteOptions{}
 	}
+	if err := outside(ctx, url, &db.opts); err != nil {
+		return nil, err
+	}
 	env := db.opts.env()
 	at, err := bucketAt(ctx, env, url, db.Dir(), o.Push && !o.DryRun)
 	if o.DryRun && errors.Is(err, depot.ErrNone) {
@@ -103,7 +106,7 @@ func bucketAt(ctx context.Context, env *source.Env, url, beside string, make boo
 		}
 		store, err := dirkv.Open(dir, nil)
 		if errors.Is(err, os.ErrNotExist) {
-			err = fmt.Errorf("%s: %w: %w", o.Name, depot.ErrNone, err)
+			err = unmountedError{fmt.Errorf("%s: %w: %w", o.Name, depot.ErrNone, err)}
 		}
 		if err != nil {
 			return o, err
@@ -123,6 +126,12 @@ func bucketAt(ctx context.Context, env *source.Env, url, beside string, make boo
 	o.Store = store
 	return o, nil
 }
+
+// unmountedError means that the directory of a remote is not there, perhaps because a mount is not.
+type unmountedError struct{ error }
+
+func (e unmountedError) Unwrap() error   { return e.error }
+func (unmountedError) Unreachable() bool { return true }
 
 // Push is [DB.Push] to the remote. Errors: those of Push; [kv.ErrUnknown] if an answer was lost and the outcome
 // could not be found out, which the same push settles.
@@ -173,11 +182,24 @@ func (db *DB) pushMerging(ctx context.Context, name string, o txn.TransferOption
 	if spec.To != "" {
 		there = spec.To
 	}
+	begun := time.Now()
 	for try := 0; ; try++ {
 		r, err := push(ctx, o)
 		if !errors.Is(err, txn.ErrDiverged) || try == mergeTries {
 			return r, err
 		}
+		// Of many that push at the same moment one gets through. The others wait before they look again, not between
+		// that and the push, for a few times as long as a try takes.
+		if try > 0 {
+			t := time.NewTimer(rand.N(time.Since(begun)<<min(try, 3) + 1))
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				t.Stop()
+				return r, ctx.Err()
+			}
+		}
+		begun = time.Now()
 		theirs := o
 		theirs.Refs = []txn.RefSpec{{From: there}}
 		got, err := fetch(ctx, theirs)
@@ -186,13 +208,6 @@ func (db *DB) pushMerging(ctx context.Context, name string, o txn.TransferOption
 		}
 		if _, err := db.Merge(ctx, spec.From, got.Refs[0].Commit.String(), txn.CommitOptions{Message: fmt.Sprintf("merge %s of %s", there, name)}); err != nil {
 			return got, err
-		}
-		t := time.NewTimer(time.Duration(rand.Int64N(int64(20 * time.Millisecond << min(try, 5)))))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return r, ctx.Err()
 		}
 	}
 }
@@ -205,6 +220,9 @@ func CloneRemote(ctx context.Context, url, dir string, o *Options, t txn.Transfe
 		if err := checkNew(dir); err != nil {
 			return nil, fmt.Errorf("clone: %w", err)
 		}
+	}
+	if err := outside(ctx, url, o); err != nil {
+		return nil, fmt.Errorf("clone: %w", err)
 	}
 	env := opts.env()
 	at, err := bucketAt(ctx, env, url, dir, false)

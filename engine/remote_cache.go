@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,7 +45,21 @@ func RemoteCacheDir(url string) string {
 	if err != nil {
 		return ""
 	}
-	return txn.CachedBucket(parent, remoteName(u))
+	return txn.CachedBucket(parent, remoteName(u), source.ServerOf(url))
+}
+
+// outside returns an error if a URL is that of a version or node in a remote.
+func outside(ctx context.Context, url string, o *Options) error {
+	for i := strings.Index(url, "://") + 3; i < len(url); i++ {
+		if url[i] != '@' && url[i] != ':' {
+			continue
+		}
+		if is, _ := HasRemote(ctx, url[:i], o); is {
+			return fmt.Errorf("%s: a remote is at %s, and %q would be a version or node in it: leave that out, and name branches and tags behind the URL: %w",
+				zurl.Redact(url), zurl.Redact(url[:i]), url[i:], errors.ErrUnsupported)
+		}
+	}
+	return nil
 }
 
 func remoteName(u zurl.URL) string { return strings.TrimSuffix(u.Redacted(), "/") }
@@ -77,23 +92,31 @@ func OpenRemoteCache(ctx context.Context, url string, o *Options) (*RemoteCache,
 	if err == nil {
 		err = os.MkdirAll(parent, 0o700)
 	}
-	if err == nil {
+	if info, serr := os.Stat(parent); err == nil && serr == nil && info.Mode().Perm() != 0o700 {
 		err = os.Chmod(parent, 0o700)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cache of %s: %w", zurl.Redact(url), err)
+		return nil, uncached(url, err)
 	}
 	opts := o.withDefaults()
 	env := opts.env()
-	c := txn.BucketCacheOptions{Parent: parent, Offline: source.Unreachable, Wait: remoteWait}
+	c := txn.BucketCacheOptions{Parent: parent, At: source.ServerOf(url), Offline: source.Unreachable, Wait: remoteWait}
 	c.Bucket, c.Failed = bucketAt(ctx, env, url, parent, false)
 	to := opts.txn(ctx, env.Resolver("", nil))
 	to.Bucket = openBucket(env, parent)
 	cache, err := txn.OpenBucketCache(ctx, c, &to)
 	if err != nil {
-		return nil, errors.Join(err, env.Close())
+		return nil, uncached(url, errors.Join(err, env.Close()))
 	}
 	return &RemoteCache{cache.Dir, cache.Note, cache, env}, nil
+}
+
+// uncached is the error of a remote that cannot be read because its cache cannot be made.
+func uncached(url string, err error) error {
+	if errors.As(err, new(*fs.PathError)) || errors.Is(err, txn.ErrNoLocks) {
+		err = fmt.Errorf("cache of %s: %w; set XDG_CACHE_HOME to a directory of yours that can be written, or use \"zarrdb clone %[1]s DIR --lazy\"", zurl.Redact(url), err)
+	}
+	return err
 }
 
 // Behind reports whether the remote has branches or tags that the cache has not.

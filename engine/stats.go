@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine/internal/cache"
@@ -45,6 +46,49 @@ type Stats struct {
 	Cache CacheStats `json:"cache"`
 	// CareErrors are the errors of background work that has not succeeded since.
 	CareErrors []string `json:"care_errors,omitempty"`
+}
+
+// VersionStats says what a commit added to the database.
+type VersionStats struct {
+	ID      string    `json:"id"`
+	Time    time.Time `json:"time"`
+	Message string    `json:"message"`
+	// Keys that were set or removed since the first parent, and the bytes of those that were set: without those that are
+	// linked, and without equal bytes that the database had elsewhere.
+	Keys  int64 `json:"keys"`
+	Bytes int64 `json:"bytes"`
+	// Expired says that this or the parent has expired, so that neither is known.
+	Expired bool `json:"expired,omitempty"`
+}
+
+// VersionStats yields what each commit that a version descends from added, newest first. The cost is that of the changes.
+func (db *DB) VersionStats(ctx context.Context, rev string) iter.Seq2[VersionStats, error] {
+	return func(yield func(VersionStats, error) bool) {
+		for c, err := range db.Log(ctx, rev) {
+			if err != nil {
+				yield(VersionStats{}, err)
+				return
+			}
+			v := VersionStats{ID: c.ID.String(), Time: c.Time, Message: c.Message}
+			if len(c.Parents) > 0 {
+				for change, err := range db.store.Diff(ctx, c.Parents[0], c.ID, "") {
+					if errors.Is(err, txn.ErrExpired) {
+						v.Expired = true
+						break
+					} else if err != nil {
+						yield(v, err)
+						return
+					}
+					if v.Keys++; change.New != nil && change.New.Kind != "virtual" {
+						v.Bytes += change.New.Length
+					}
+				}
+			}
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
 }
 
 // Stats counts the contents of a version and of the database directory. It reads

@@ -45,6 +45,21 @@ type Conditional interface {
 	SetTagged(ctx context.Context, key string, value []byte, want Tag) (Tag, error)
 }
 
+type holdKey struct{}
+
+// WithHold returns a context in which a store that sends values to a server calls hold after it has sent the beginning
+// of a value of more than 8 KiB, and before the rest. So several writers can meet while the server has all their
+// requests and none of them whole.
+func WithHold(ctx context.Context, hold func()) context.Context {
+	return context.WithValue(ctx, holdKey{}, hold)
+}
+
+// Hold returns the function of [WithHold], or nil.
+func Hold(ctx context.Context) func() {
+	hold, _ := ctx.Value(holdKey{}).(func())
+	return hold
+}
+
 // ValueWriter is an optional interface of a [Writer] that sets a key to bytes that are not
 // in memory, such as a part of a file.
 type ValueWriter interface {

@@ -12,6 +12,7 @@ platform. An editable installation has the library in its folder.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -27,6 +28,26 @@ LDFLAGS = "-s -X=runtime.godebugDefault=asyncpreemptoff=1"  # see the Makefile
 MODULE = "module github.com/zarrdb/zarrdb\n"
 # Folders of the repository that the program is not built from.
 OTHER = {"bench", "docs", "examples", "interop", "python", "scripts", "testdata"}
+
+
+def module(root: Path) -> Path | None:
+    """The folder with the Go module: that of the repository, or of a source distribution."""
+    for folder in (root / "go", root.parent):
+        mod = folder / "go.mod"
+        if mod.is_file() and mod.read_text(encoding="utf-8").startswith(MODULE):
+            return folder
+    return None
+
+
+def version() -> str:
+    """The version of the Go module, which that of the package is."""
+    source = module(Path(__file__).parent)
+    number = None
+    if source is not None:
+        number = re.search(r'^const Number = "(.*)"$', Path(source, "serve/local/version.go").read_text(encoding="utf-8"), re.M)
+    if number is None:
+        raise RuntimeError("there is no source of zarrdb above this folder, and so no version: serve/local/version.go has it")
+    return number[1]
 
 
 class ProgramHook(BuildHookInterface):  # type: ignore[type-arg]
@@ -45,12 +66,7 @@ class ProgramHook(BuildHookInterface):  # type: ignore[type-arg]
             shutil.rmtree(self._made, ignore_errors=True)
 
     def _source(self) -> Path | None:
-        """The folder with the Go module: that of the repository, or of a source distribution."""
-        for folder in (Path(self.root, "go"), Path(self.root).parent):
-            mod = folder / "go.mod"
-            if mod.is_file() and mod.read_text(encoding="utf-8").startswith(MODULE):
-                return folder
-        return None
+        return module(Path(self.root))
 
     def _add_source(self, build_data: dict[str, Any]) -> None:
         source = self._source()

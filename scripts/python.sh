@@ -52,6 +52,8 @@ lint() {
 	cd python
 	"$env-lint/bin/ruff" check --no-cache .
 	"$env-lint/bin/mypy" --cache-dir "$env-lint/mypy" zarrdb
+	PYTHONPATH=. "$env-lint/bin/python" tests/typed.py >"$env-lint/typed.py"
+	MYPYPATH=. "$env-lint/bin/mypy" --strict --cache-dir "$env-lint/mypy" "$env-lint/typed.py"
 	"$env-lint/bin/pyright" --pythonpath "$env-lint/bin/python"
 }
 if [ "${1:-}" = --lint ]; then

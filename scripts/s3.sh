@@ -22,7 +22,7 @@ stop() {
 trap stop EXIT
 mkdir -p "$work/root/bucket"
 
-export ZARRDB_S3_KEY=testkey ZARRDB_S3_SECRET=testsecret ZARRDB_S3_DOMAIN=s3.test
+export ZARRDB_S3_ROOT=$work/root ZARRDB_S3_KEY=testkey ZARRDB_S3_SECRET=testsecret ZARRDB_S3_DOMAIN=s3.test
 for try in 1 2 3 4 5; do # a port may be taken
 	port=$((20000 + RANDOM % 20000))
 	"$server" --access "$ZARRDB_S3_KEY" --secret "$ZARRDB_S3_SECRET" --port "127.0.0.1:$port" --virtual-domain "$ZARRDB_S3_DOMAIN" \

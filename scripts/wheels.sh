@@ -49,6 +49,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work" ${smoke:+"$out"}' EXIT
 cp -r python "$work/python"
 cp LICENSE "$work/python"
+mkdir -p "$work/serve/local" && cp go.mod "$work" && cp serve/local/version.go "$work/serve/local" # the version
 for target in "$@"; do
 	os=${target%/*} arch=${target#*/}
 	cc=$(compiler "$target")

@@ -39,6 +39,9 @@ type Options struct {
 	// directory. The table calls it for an unknown name and for a list of names, at most once a
 	// second. nil finds nothing.
 	Look func() map[string]Opener
+	// Follow is the time between two requests whether a remote that is served by its URL has changed; 0 is never: clients that
+	// opened the remote themselves ask themselves.
+	Follow time.Duration
 	// Log gets a line for each write; nil discards them.
 	Log *slog.Logger
 	// Views is how many versions are kept open for requests that come one by
@@ -290,16 +293,13 @@ func (t *Table) find(ctx context.Context, name string, writes bool) (*served, er
 		return nil, fmt.Errorf("%s: %w", name, ErrNoDatabase)
 	}
 	s, err := e.find(ctx, writes)
-	if err == nil && s.db != nil {
-		if err := s.db.Follow(ctx, followTime); err != nil {
+	if err == nil && s.db != nil && t.o.Follow > 0 {
+		if err := s.db.Follow(ctx, t.o.Follow); err != nil {
 			t.o.Log.WarnContext(ctx, "not brought up to date", "database", name, "error", err)
 		}
 	}
 	return s, err
 }
-
-// followTime is the time between two requests whether a remote that is served has changed.
-const followTime = 5 * time.Second
 
 // Close leaves every session at a savepoint, and closes the views and the databases that the table has
 // opened. Targets, and databases that the caller opened, stay open. Later

@@ -34,9 +34,9 @@ func init() {
 		"combine": changing(func(db *DB, ctx context.Context, in combineRequest, _ func(any)) (commitAnswer, error) {
 			return in.run(ctx, db)
 		}),
-		"erase": unless(func(r eraseRequest) bool { return r.DryRun }, func(db *DB, ctx context.Context, r eraseRequest, _ func(any)) (*EraseReport, error) {
+		"erase": lasting(unless(func(r eraseRequest) bool { return r.DryRun }, func(db *DB, ctx context.Context, r eraseRequest, _ func(any)) (*EraseReport, error) {
 			return db.Erase(ctx, r.Path, r.EraseOptions)
-		}),
+		})),
 		"protect": unless(func(r protectRequest) bool { return r.Name == "" }, func(db *DB, ctx context.Context, r protectRequest, _ func(any)) (protections, error) {
 			return db.protect(ctx, r)
 		}),

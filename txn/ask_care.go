@@ -150,6 +150,7 @@ func (p *peer) transfer(ctx context.Context, from *DB, do string, o TransferOpti
 	if err != nil {
 		return &TransferReport{}, err
 	}
+	from.lendTo(p.Source)
 	return careFor[TransferReport](ctx, p, "transfer", transferRequest{do, dir, o}, o.Progress, nil)
 }
 
@@ -158,7 +159,11 @@ func (db *DB) other(ctx context.Context, dir string) (*DB, func() error, error) 
 	if db.opts.Other == nil {
 		return nil, nil, fmt.Errorf("open %s: %w by the process that has %s open", dir, errors.ErrUnsupported, db.dir)
 	}
-	return db.opts.Other(ctx, dir)
+	from, done, err := db.opts.Other(ctx, dir)
+	if err == nil && from.away != nil {
+		from.away.bucket.by = askerOf(ctx)
+	}
+	return from, done, err
 }
 
 // absolute is the directory for another process of this machine.

@@ -67,6 +67,54 @@ type lockedKey struct{}
 // underLock returns a context for reads that may not wait for a remote.
 func underLock(ctx context.Context) context.Context { return context.WithValue(ctx, lockedKey{}, true) }
 
+// Asker sends the requests to buckets that another process needs, with the credentials of that process.
+type Asker interface {
+	// Bucket is the store of a bucket. Get and GetTagged of it are called.
+	Bucket(url string) kv.Store
+}
+
+type askerKey struct{}
+
+// WithAsker returns a context for a request of another process. What is away is then fetched through as, never
+// with the credentials of this process.
+func WithAsker(ctx context.Context, as Asker) context.Context {
+	return context.WithValue(ctx, askerKey{}, as)
+}
+
+func askerOf(ctx context.Context) Asker {
+	as, _ := ctx.Value(askerKey{}).(Asker)
+	return as
+}
+
+// lent is implemented by sources whose process may ask for what is away: see [Asker].
+type lent interface {
+	LendBucket(url string, store kv.Store)
+}
+
+// lendTo has another process, to which src leads, read the bucket of this database through this process.
+func (db *DB) lendTo(src Source) {
+	if l, ok := src.(lent); ok && db.away != nil {
+		l.LendBucket(db.away.at.URL, lentStore{&db.away.store})
+	}
+}
+
+// lentStore is a store for another process, which reads the objects of a depot alone.
+type lentStore struct{ *countedStore }
+
+func (s lentStore) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	if !depot.IsKey(key) {
+		return nil, fmt.Errorf("%q: %w", key, kv.ErrInvalidKey)
+	}
+	return s.countedStore.Get(ctx, key, rng)
+}
+
+func (s lentStore) GetTagged(ctx context.Context, key string, known kv.Tag, limit int64) (kv.Tagged, error) {
+	if !depot.IsKey(key) {
+		return kv.Tagged{}, fmt.Errorf("%q: %w", key, kv.ErrInvalidKey)
+	}
+	return s.countedStore.GetTagged(ctx, key, known, limit)
+}
+
 // unaskedError is damage of this database whose cure the remote may have: it could not be asked, and what was known of it
 // does not have it. It is [ErrAway].
 type unaskedError struct {
@@ -115,6 +163,7 @@ type awayPart struct {
 
 	opening ctxlock.Lock
 	store   countedStore
+	bucket  bucketStore  // below store
 	d       *depot.Depot // once it is open
 
 	saved     *pack.Store // in awayDir, of a database that is only read; nil without awayDir
@@ -174,6 +223,13 @@ func (db *DB) openAway(at *awayPlace) (err error) {
 	a := &awayPart{db: db, at: *at, pages: map[tree.Name]*pageFlight{}, wants: map[pack.ID]*fetching{}, seed: maphash.MakeSeed(), room: make(chan struct{}, awayRequests)}
 	a.kept.limit, a.kept.size, a.kept.used = at.Size, -1, map[awayRange]*awayUse{}
 	a.run, a.end = context.WithCancel(context.Background())
+	a.bucket.url, a.bucket.open = at.URL, func(ctx context.Context) (kv.Store, error) {
+		if db.opts.Bucket == nil {
+			return nil, errors.New("this program does not open remotes")
+		}
+		return db.opts.Bucket(ctx, at.URL)
+	}
+	a.store.Store = &a.bucket
 	fs, dir := db.opts.FS, db.opts.FS.PathJoin(db.dir, awayDir)
 	o := pack.Options{FS: fs, VerifyReads: db.opts.VerifyReads, Scratch: true, ReadOnly: db.opts.ReadOnly}
 	switch {
@@ -185,6 +241,14 @@ func (db *DB) openAway(at *awayPlace) (err error) {
 	}
 	db.away, db.care.Away, db.care.AwayPayload = a, a.lists, a.covers
 	return err
+}
+
+// as is the context of requests that go on when the reader has left.
+func (a *awayPart) as(by Asker) context.Context {
+	if by == nil {
+		return a.run
+	}
+	return WithAsker(a.run, by)
 }
 
 // scratch returns the packs that payloads are fetched into.
@@ -235,9 +299,6 @@ func (a *awayPart) depot(ctx context.Context) (*depot.Depot, error) {
 	if a.d != nil {
 		return a.d, nil
 	}
-	if a.db.opts.Bucket == nil {
-		return nil, errors.New("this program does not open remotes")
-	}
 	state, err := loadBucketState(a.db.fs, a.db.dir, a.at.URL, a.db.opts.ReadOnly)
 	if err != nil {
 		return nil, err
@@ -246,7 +307,6 @@ func (a *awayPart) depot(ctx context.Context) (*depot.Depot, error) {
 	if a.db.opts.ReadOnly && a.db.fs == index.DefaultFS {
 		cache = savedCache{fileCache{dir: filepath.Join(bucketDir(a.db.fs, a.db.dir, a.at.URL), "cache")}}
 	}
-	a.store.Store = &bucketStore{open: func(ctx context.Context) (kv.Store, error) { return a.db.opts.Bucket(ctx, a.at.URL) }}
 	d, err := depot.Open(ctx, &a.store, &depot.Options{Cache: cache, Cached: true})
 	if err != nil {
 		return nil, err
@@ -265,10 +325,6 @@ func (a *awayPart) failed(ctx context.Context, what string, err error) error {
 	}
 	if a.run.Err() != nil {
 		return fmt.Errorf("%w: %s", ErrClosed, a.db.dir)
-	}
-	var answer interface{ Denied() bool }
-	if errors.As(err, &answer) && answer.Denied() {
-		err = fmt.Errorf("%w (process %d has the database open, and asks with its own credentials and settings: if they are old, end it, and try again)", err, os.Getpid())
 	}
 	return &AwayError{What: what, Remote: a.at.URL, Err: err}
 }

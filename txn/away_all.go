@@ -189,7 +189,7 @@ func (a *awayPart) fetchAll(ctx context.Context, batch []payloadHere, r *FetchPa
 				n++
 			}
 			var came pack.Imported
-			if came, err = a.carry(ids[i], left[:n]); err == nil {
+			if came, err = a.carry(a.as(askerOf(ctx)), ids[i], left[:n]); err == nil {
 				err = ctx.Err()
 			}
 			got[i], left = got[i]+int64(came.Written), left[n:]

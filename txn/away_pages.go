@@ -13,6 +13,7 @@ import (
 type pageFlight struct {
 	done chan struct{}
 	one  bool // no other page was asked for with it
+	by   Asker
 	page []byte
 	err  error
 }
@@ -120,7 +121,7 @@ func (a *awayPart) page(ctx context.Context, name tree.Name) ([]byte, error) {
 		return nil, errLocked
 	}
 	var f *pageFlight
-	for f == nil || f.err != nil && !f.one { // the error may be that of another page
+	for f == nil || f.err != nil && (!f.one || f.by != askerOf(ctx)) { // the error may be that of another page or process
 		f = a.fetch(ctx, []tree.Name{name})[0]
 		select {
 		case <-f.done:
@@ -143,13 +144,14 @@ func (a *awayPart) fetch(ctx context.Context, names []tree.Name) []*pageFlight {
 	if len(names) == 0 || ctx.Value(lockedKey{}) != nil {
 		return out
 	}
+	by := askerOf(ctx)
 	var own []tree.Name
 	var flights []*pageFlight
 	a.mu.Lock()
 	for i, name := range names {
 		f := a.pages[name]
 		if f == nil {
-			f = &pageFlight{done: make(chan struct{}), one: len(names) == 1}
+			f = &pageFlight{done: make(chan struct{}), one: len(names) == 1, by: by}
 			a.pages[name] = f
 			own, flights = append(own, name), append(flights, f)
 		}
@@ -160,18 +162,22 @@ func (a *awayPart) fetch(ctx context.Context, names []tree.Name) []*pageFlight {
 	case a.closed:
 		a.landed(own, flights, nil, ErrClosed)
 	case len(own) > 0:
-		a.out.Go(func() { a.land(own, flights) })
+		a.out.Go(func() { a.land(a.as(by), own, flights) })
 	}
 	return out
 }
 
+// pagesBeside bounds the bytes that come with a page that is fetched alone.
+const pagesBeside = 256 << 10
+
 // land fetches pages and puts them into the index.
-func (a *awayPart) land(names []tree.Name, flights []*pageFlight) {
-	pages, err := a.get(names)
-	if err == nil && !a.db.opts.ReadOnly {
+func (a *awayPart) land(ctx context.Context, names []tree.Name, flights []*pageFlight) {
+	keep := !a.db.opts.ReadOnly
+	all, pages, err := a.get(ctx, names, keep)
+	if err == nil && keep {
 		batch := a.db.idx.NewBatch()
 		defer batch.Close()
-		for i, name := range names {
+		for i, name := range all {
 			batch.PutPage(name, pages[i])
 		}
 		_ = batch.Commit(false) // on a full disk, they are fetched again
@@ -192,22 +198,40 @@ func (a *awayPart) landed(names []tree.Name, flights []*pageFlight, pages [][]by
 	}
 }
 
-func (a *awayPart) get(names []tree.Name) ([][]byte, error) {
+// get returns pages in the order of names. With keep, those that lie beside a lone page follow.
+func (a *awayPart) get(ctx context.Context, names []tree.Name, keep bool) ([]tree.Name, [][]byte, error) {
 	select {
 	case a.room <- struct{}{}:
 		defer func() { <-a.room }()
-	case <-a.run.Done():
-		return nil, a.run.Err()
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
 	}
 	ids := make([]depot.ID, len(names))
 	for i, name := range names {
 		ids[i] = depot.ID(name)
 	}
-	d, err := a.depot(a.run)
+	d, err := a.depot(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return d.Pages(a.run, ids)
+	if keep && len(ids) == 1 {
+		if more, err := d.PagesBeside(ctx, ids[0], pagesBeside); err == nil && len(more) > 1 {
+			beside := make([]tree.Name, 0, len(more))
+			for _, id := range more[1:] {
+				beside = append(beside, tree.Name(id))
+			}
+			all := append(names[:1:1], awayPages{a.db.committed(), a}.missing(beside)...)
+			more = more[:1]
+			for _, name := range all[1:] {
+				more = append(more, depot.ID(name))
+			}
+			if pages, err := d.Pages(ctx, more); err == nil {
+				return all, pages, nil
+			}
+		} // or the page alone, if it is sound
+	}
+	pages, err := d.Pages(ctx, ids)
+	return names, pages, err
 }
 
 // lists returns nil if the bucket has a page, and tree.ErrMissing if not. It reads the index of the bucket, which is mostly here.

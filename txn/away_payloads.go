@@ -22,7 +22,10 @@ func (db *DB) viewOrFetch(ctx context.Context, at pack.Address, off, n uint64, a
 	if begun || !errors.As(err, new(*pack.CorruptError)) {
 		return err
 	}
-	return db.away.view(ctx, at, off, n, all, sum, err, fn)
+	if err = db.away.view(ctx, at, off, n, all, sum, err, fn); errors.Is(err, kv.ErrCorrupt) {
+		err = cmp.Or(db.Here(), err) // it was removed as a whole
+	}
+	return err
 }
 
 // covers returns nil if the bucket has a payload, and damage if not.
@@ -51,7 +54,7 @@ func (a *awayPart) covers(ctx context.Context, at pack.Address, damage error) er
 }
 
 // viewTries bounds how often a payload is fetched for one read: a collection may remove it before it is read.
-const viewTries = 3
+const viewTries = 8
 
 // view reads a payload that packs/ does not have sound, because of damage.
 func (a *awayPart) view(ctx context.Context, at pack.Address, off, n uint64, all bool, sum digest.Sum, damage error, fn func([]byte) error) error {
@@ -104,29 +107,29 @@ func payloadAt(at pack.Address) string {
 }
 
 // carry copies records out of the bucket.
-func (a *awayPart) carry(id pack.ID, need []pack.Extent) (n pack.Imported, err error) {
+func (a *awayPart) carry(ctx context.Context, id pack.ID, need []pack.Extent) (n pack.Imported, err error) {
 	select {
 	case a.room <- struct{}{}:
 		defer func() { <-a.room }()
-	case <-a.run.Done():
-		return n, a.run.Err()
+	case <-ctx.Done():
+		return n, ctx.Err()
 	}
 	to, err := a.scratch()
 	if err != nil {
 		return n, err
 	}
-	came, err := a.makeRoom(a.run, id, need)
+	came, err := a.makeRoom(ctx, id, need)
 	defer came()
 	if err != nil {
 		return n, err
 	}
-	d, err := a.depot(a.run)
+	d, err := a.depot(ctx)
 	if err == nil {
-		_, n, err = transfer.ImportFrom(a.run, d, to, id, need, nil)
+		_, n, err = transfer.ImportFrom(ctx, d, to, id, need, nil)
 	}
 	if errors.Is(err, pack.ErrTaken) { // a crash left half of a record
 		if err = a.remove(id); err == nil {
-			_, n, err = transfer.ImportFrom(a.run, d, to, id, need, nil)
+			_, n, err = transfer.ImportFrom(ctx, d, to, id, need, nil)
 		}
 	}
 	return n, err
@@ -152,6 +155,7 @@ type fetching struct {
 
 type wanted struct {
 	at    pack.Address
+	by    Asker
 	wrong bool // other bytes were fetched before
 	done  chan struct{}
 	err   error
@@ -162,8 +166,9 @@ func (w *wanted) extent() pack.Extent {
 }
 
 const (
-	// aheadFirst and aheadMost bound what is fetched behind a payload if payloads are read in their order.
-	aheadFirst, aheadMost = 1 << 20, 8 << 20
+	// aheadFirst and aheadMost bound what is fetched behind a payload if payloads are read in their order: at most four
+	// requests at a time.
+	aheadFirst, aheadMost = 1 << 20, 32 << 20
 	// aheadGap is how far the next payload may lie behind the last one.
 	aheadGap = 256 << 10
 )
@@ -176,7 +181,7 @@ func (a *awayPart) bring(ctx context.Context, at pack.Address, damage error, wro
 	if err := a.covers(ctx, at, damage); err != nil {
 		return err
 	}
-	w := &wanted{at: at, wrong: wrong, done: make(chan struct{})}
+	w := &wanted{at: at, by: askerOf(ctx), wrong: wrong, done: make(chan struct{})}
 	a.mu.Lock()
 	f := a.wants[at.Pack]
 	if f == nil {
@@ -220,25 +225,26 @@ func (a *awayPart) serve(id pack.ID, f *fetching) {
 		if slices.ContainsFunc(list, func(w *wanted) bool { return w.wrong }) {
 			err = a.remove(id)
 		}
+		ctx := a.as(list[0].by)
 		if need := f.plan(list, rangeOf(most)); err == nil {
-			_, err = a.carry(id, need)
+			_, err = a.carry(ctx, id, need)
 		}
 		// What the remote has lost or damaged of one is no error of the others.
 		alone := (len(list) > 1 || f.ahead > 0) && (errors.Is(err, kv.ErrCorrupt) || errors.Is(err, depot.ErrLeft))
 		for _, w := range list {
 			if w.err = err; alone {
-				_, w.err = a.carry(id, []pack.Extent{w.extent()})
+				_, w.err = a.carry(ctx, id, []pack.Extent{w.extent()})
 			}
 			close(w.done)
 		}
 	}
 }
 
-// take returns the next wants of so many bytes together, or one.
+// take returns the next wants of one asker, of so many bytes together, or one.
 func (f *fetching) take(most uint64) []*wanted {
 	n, bytes := 0, uint64(0)
 	for ; n < len(f.wants); n++ {
-		if bytes += f.wants[n].at.Length; n > 0 && bytes > most {
+		if bytes += f.wants[n].at.Length; n > 0 && (bytes > most || f.wants[n].by != f.wants[0].by) {
 			break
 		}
 	}

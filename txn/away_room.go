@@ -152,7 +152,7 @@ func (a *awayPart) evict(ctx context.Context, most, n int64) error {
 	if err != nil {
 		return err
 	}
-	for round := 0; ; round++ {
+	for round := range evictRounds {
 		var use DiskUse
 		use.Measure(a.db.fs, a.dirOfRoom())
 		size := use.Total()
@@ -188,7 +188,11 @@ func (a *awayPart) evict(ctx context.Context, most, n int64) error {
 		}
 		a.forget()
 	}
+	return nil // others keep the files, or fill them again
 }
+
+// evictRounds bounds how often one request looks for what to remove.
+const evictRounds = 64
 
 // victims forgets the ranges that were used least recently, of about so many bytes, and returns their packs. The first round
 // forgets no range, so that payloads that were not used at all go first. The caller holds mu.

@@ -19,6 +19,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/pack"
 )
 
 // lazyOptions are options of a lazy clone of what is in a store.
@@ -75,11 +76,6 @@ func sameHeads(t *testing.T, a, b *DB) {
 	}
 }
 
-// deniedError is a refusal of credentials.
-type deniedError struct{ error }
-
-func (deniedError) Denied() bool { return true }
-
 // hung is a store that does not answer a request for the manifest as long as waits is set.
 type hung struct {
 	*wire
@@ -122,9 +118,6 @@ func TestBucketCacheForward(t *testing.T) {
 	store.waits, o.Wait = true, time.Millisecond
 	if c := open(); c.Dir != db.Dir() || !strings.Contains(c.Note, "what is known") {
 		t.Errorf("a bucket that does not answer: %+v", c)
-	}
-	if err := db.away.failed(bg, "a page", deniedError{errWire}); !strings.Contains(err.Error(), fmt.Sprintf("process %d ", os.Getpid())) || !errors.Is(err, ErrAway) {
-		t.Errorf("refused: %v", err)
 	}
 }
 
@@ -332,7 +325,8 @@ func TestAwayBatches(t *testing.T) {
 			must.Do(t, as.Close())
 		}
 	}
-	if most := counts["owner"] + counts["owner"]/4 + 3; counts["peer"] > most || counts["read only"] > most {
+	// Beside a lone page the owner fetches its neighbours, and who may not write keeps none.
+	if most := counts["owner"] + counts["owner"]/4 + 3; counts["owner"] > 16 || counts["peer"] > most || counts["read only"] > 2*most {
 		t.Errorf("requests: %v", counts)
 	}
 }
@@ -638,9 +632,13 @@ func TestAwayCopies(t *testing.T) {
 		sameHeads(t, db, copied)
 		closeChecked(t, copied)
 	}
-	other := kv.NewMem()
-	if _, err := db.PushTo(bg, must.Get(db.Bucket(bg, BucketOptions{Store: other, Name: "mem:other", Write: true, sleep: noSleep}))(t), TransferOptions{}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("push to another remote: %v", err)
+	for name, who := range map[string]*DB{"mem:other": db, "mem:another": peer} {
+		other := kv.NewMem()
+		must.Get(who.PushTo(bg, must.Get(who.Bucket(bg, BucketOptions{Store: other, Name: name, Write: true, sleep: noSleep}))(t), everyRef))(t)
+		sameHeads(t, db, cloneOf(t, other, everyRef))
+	}
+	if left := must.Get(filepath.Glob(filepath.Join(db.Dir(), remotesDir, "*", "outgoing")))(t); len(left) > 0 {
+		t.Errorf("%v stays", left)
 	}
 	// What others add comes by a pull, from the remote and from a directory.
 	grow(t, from, 2, 20)
@@ -666,6 +664,32 @@ func TestAwayCopies(t *testing.T) {
 	if !maps.Equal(at(t, peer, "v1"), at(t, from, "v1")) {
 		t.Error("other values after the collection")
 	}
+}
+
+// emptied is a remote whose files of packs go before they are lent, as beside a collection.
+type emptied struct{ Remote }
+
+func (e emptied) Pack(_ context.Context, at PackAddress) (PackFile, error) {
+	return nil, &pack.CorruptError{Pack: at.Pack, Reason: "there is no such pack"}
+}
+
+// TestAwayReadBesideCollection has a peer read while what was fetched is removed.
+func TestAwayReadBesideCollection(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	from := published(t, store)
+	db := lazyClone(t, store)
+	peer := NewPeer(db.Dir(), db.Identity(), emptied{db.Remote()}, lazyOptions(store))
+	defer peer.Close()
+	sameHeads(t, from, peer)
+	dir := filepath.Join(t.TempDir(), "removed")
+	must.Get(CloneBucket(bg, BucketOptions{Store: store, Name: "mem:bucket"}, dir, lazyOptions(store), TransferOptions{Lazy: true}))(t)
+	removed := must.Get(Open(dir, lazyOptions(store)))(t)
+	s := must.Get(removed.At(bg, "v1"))(t)
+	must.Do(t, os.RemoveAll(dir))
+	if _, err := s.Get(bg, "a/c/3", kv.All()); errors.Is(err, kv.ErrCorrupt) || !strings.Contains(fmt.Sprint(err), "moved, removed or replaced") {
+		t.Errorf("a database that was removed: %v", err)
+	}
+	_ = errors.Join(s.Close(), removed.Close())
 }
 
 // TestAwaySize reads round and round in a lazy clone that keeps little of what it fetches.

@@ -25,6 +25,7 @@ import (
 //	push          walk here ─▶ segments, a bundle, the manifest
 //	clone         bundles and segments ─▶ a new database
 //	pull, fetch   what is missing here ─▶ a database in DB/remotes/…/incoming ─▶ pull from that
+//	push of a lazy clone to another bucket: what is away ─▶ a database in DB/remotes/…/outgoing ─▶ push of that
 //
 // So no request is sent while a lock of the database is held, and the process that has the database open
 // needs neither the network nor credentials.
@@ -177,6 +178,42 @@ const pushTries = 64
 // found out: the same push settles it. [ErrOtherBytes], [ErrRefMoved].
 func (db *DB) PushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *TransferReport, err error) {
 	defer wrap(&err, "push to %s", b.name)
+	if r, err = db.pushTo(ctx, b, o); errors.Is(err, transfer.ErrElsewhere) {
+		return db.pushWhole(ctx, b, o)
+	}
+	return r, err
+}
+
+// pushWhole pushes what a lazy clone has in another bucket: a whole copy is made in DB/remotes/…/outgoing, and pushed. What was
+// interrupted goes on.
+func (db *DB) pushWhole(ctx context.Context, b *Bucket, o TransferOptions) (r *TransferReport, err error) {
+	opts := db.copyOptions()
+	opts.FS = db.fs
+	dir := db.fs.PathJoin(db.fs.PathDir(b.state.incoming), "outgoing")
+	to, err := Open(dir, &opts)
+	if errors.Is(err, ErrNotDatabase) || errors.Is(err, kv.ErrCorrupt) {
+		if err = db.fs.RemoveAll(dir); err == nil {
+			to, err = Create(dir, &opts)
+		}
+	}
+	if err != nil {
+		return &TransferReport{}, err
+	}
+	all := o
+	all.Force, all.Prune, all.Refs = true, false, nil
+	for _, s := range o.Refs {
+		all.Refs = append(all.Refs, RefSpec{From: s.From})
+	}
+	if r, err = db.Push(ctx, to, all); err == nil {
+		r, err = to.pushTo(ctx, b, o)
+	}
+	if err = errors.Join(err, to.Close()); err == nil {
+		err = db.fs.RemoveAll(dir)
+	}
+	return r, err
+}
+
+func (db *DB) pushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *TransferReport, err error) {
 	if err := db.check(); err != nil {
 		return &TransferReport{}, err
 	}

@@ -19,13 +19,14 @@ import (
 
 // A bucket that is read by its URL is a lazy clone in a directory of the user, which follows the bucket. Nothing else is written to it:
 //
-//	PARENT/<hash of the URL>-<identity>    so another bucket at the same URL is another clone
+//	PARENT/<hash of the URL and server>-<identity>    so another bucket at the same URL is another clone
 
 // BucketCacheOptions say where the clone of a bucket is, and how it is made. The files are those of the operating system.
 type BucketCacheOptions struct {
 	Bucket BucketOptions
 	Failed error  // why the store of Bucket could not be opened
 	Parent string // has the clones of all buckets, and is for this user alone
+	At     string // tells buckets with one URL apart, such as those of two servers
 	// Offline reports whether an error means that the bucket cannot be reached now: then the clone is used as it is.
 	Offline func(error) bool
 	// Wait bounds how long the bucket is waited for if there is a clone; 0 is no bound.
@@ -39,15 +40,16 @@ type BucketCache struct {
 	b    *Bucket
 }
 
-// CachedBucket returns the directory of the newest clone of the bucket at a URL, "" if the bucket has no clone in parent.
-func CachedBucket(parent, url string) string {
-	list, _ := filepath.Glob(filepath.Join(escapeGlob(parent), cachePrefix(url)+"*", FormatFile))
+// CachedBucket returns the directory of the newest clone of the bucket at a URL, "" if the bucket has no clone in parent. at is
+// [BucketCacheOptions].At.
+func CachedBucket(parent, url, at string) string {
+	list, _ := filepath.Glob(filepath.Join(escapeGlob(parent), cachePrefix(url, at)+"*", FormatFile))
 	var newest string
-	var at time.Time
+	var last time.Time
 	for _, file := range list {
 		dir := filepath.Dir(file)
-		if s, err := os.Stat(filepath.Join(bucketDir(index.DefaultFS, dir, url), "state")); err == nil && (newest == "" || s.ModTime().After(at)) {
-			newest, at = dir, s.ModTime()
+		if s, err := os.Stat(filepath.Join(bucketDir(index.DefaultFS, dir, url), "state")); err == nil && (newest == "" || s.ModTime().After(last)) {
+			newest, last = dir, s.ModTime()
 		} else if newest == "" {
 			newest = dir
 		}
@@ -55,7 +57,12 @@ func CachedBucket(parent, url string) string {
 	return newest
 }
 
-func cachePrefix(url string) string { return digest.Of([]byte(url)).String()[:16] + "-" }
+func cachePrefix(url, at string) string {
+	if at != "" {
+		url += " " + at
+	}
+	return digest.Of([]byte(url)).String()[:16] + "-"
+}
 
 func escapeGlob(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
@@ -64,7 +71,7 @@ func escapeGlob(s string) string {
 // OpenBucketCache finds the clone of a bucket, or makes it. It reads the manifest, with one request.
 func OpenBucketCache(ctx context.Context, o BucketCacheOptions, opts *Options) (*BucketCache, error) {
 	fs, name := index.DefaultFS, o.Bucket.Name
-	c := &BucketCache{Dir: CachedBucket(o.Parent, name)}
+	c := &BucketCache{Dir: CachedBucket(o.Parent, name, o.At)}
 	err := o.Failed
 	if err == nil {
 		asked, done := ctx, func() {}
@@ -91,7 +98,7 @@ func OpenBucketCache(ctx context.Context, o BucketCacheOptions, opts *Options) (
 		c.Note = fmt.Sprintf("%v: what is known of the remote is shown, as of %s", err, c.known(name))
 		return c, nil
 	}
-	own := filepath.Join(o.Parent, cachePrefix(name)+c.b.d.Manifest().ID)
+	own := filepath.Join(o.Parent, cachePrefix(name, o.At)+c.b.d.Manifest().ID)
 	if c.Dir != own {
 		if c.Dir, err = own, os.MkdirAll(o.Parent, 0o700); err != nil {
 			return nil, err
@@ -185,9 +192,12 @@ func (b *Bucket) newest(ctx context.Context) (mirrored bool, err error) {
 // sum names the manifest.
 func (b *Bucket) sum() string { return fmt.Sprint(b.d.State().Sum) }
 
-// mirrored notes that the clone has the refs of the manifest.
+// mirrored notes that the clone has the refs of the manifest. If the bucket went back, that was said, and is accepted.
 func (b *Bucket) mirrored() {
 	b.state.Mirrored = b.sum()
+	if known := b.d.State(); b.back {
+		b.state.Known = &known
+	}
 	b.state.save()
 }
 

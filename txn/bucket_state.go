@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ import (
 //	cache/      indexes of bundles
 //	uploaded    what a push has uploaded, until it is published
 //	incoming/   what a pull has fetched, until it is in the database; incoming.lock is locked meanwhile
+//	outgoing/   what a push of a lazy clone has fetched, until it is pushed
 //
 // All of it may be removed: then it is found out anew.
 const remotesDir = "remotes"
@@ -102,6 +104,8 @@ func (s *bucketState) save() {
 	if s.dir == "" {
 		return
 	}
+	now := s.reread() // another process may write it at the same time
+	s.Cloned, s.Probed = s.Cloned || now.Cloned, s.Probed || now.Probed
 	if b, err := json.Marshal(s.bucketStored); err == nil {
 		_ = index.ReplaceSmall(index.DefaultFS, s.dir, "state", append(b, '\n'))
 	}
@@ -240,11 +244,14 @@ func ClonedFrom(dir string) string {
 			return s.URL
 		}
 	}
+	if at, err := readAwayPlace(index.DefaultFS, dir); err == nil && at != nil {
+		return at.URL
+	}
 	return ""
 }
 
 // forgetCaches removes what is cached of all buckets, and what pulls that failed have fetched: it may have what was
-// erased. all says that no pull is using it.
+// erased. A push that uses one fails. all says that no pull is using it.
 func forgetCaches(fs index.FS, dir string) (all bool) {
 	if fs != index.DefaultFS {
 		return true
@@ -255,7 +262,7 @@ func forgetCaches(fs index.FS, dir string) (all bool) {
 	list, _ := os.ReadDir(filepath.Join(dir, remotesDir))
 	for _, e := range list {
 		at := filepath.Join(dir, remotesDir, e.Name())
-		all = os.RemoveAll(filepath.Join(at, "cache")) == nil && all
+		all = errors.Join(os.RemoveAll(filepath.Join(at, "cache")), os.RemoveAll(filepath.Join(at, "outgoing"))) == nil && all
 		incoming := filepath.Join(at, "incoming")
 		if _, err := os.Lstat(incoming); err != nil {
 			continue
@@ -290,11 +297,16 @@ type bucketStore struct {
 	kv.Store // nil until it is open
 	open     func(ctx context.Context) (kv.Store, error)
 	opening  ctxlock.Lock
+	url      string
+	by       Asker // of requests without one, if not nil
 }
 
 var _ kv.Conditional = (*bucketStore)(nil)
 
 func (s *bucketStore) store(ctx context.Context) (kv.Store, error) {
+	if as := cmp.Or(askerOf(ctx), s.by); as != nil {
+		return as.Bucket(s.url), nil
+	}
 	if err := s.opening.Lock(ctx); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -84,6 +85,11 @@ func (w *wire) Set(ctx context.Context, key string, value []byte) error {
 		return errors.Join(errWire, w.Store.Set(ctx, key, value))
 	}
 	return w.Store.Set(ctx, key, value)
+}
+
+func (w *wire) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
+	w.does("list", o.Prefix)
+	return w.Store.List(ctx, o)
 }
 
 func (w *wire) GetTagged(ctx context.Context, key string, known kv.Tag, limit int64) (kv.Tagged, error) {
@@ -181,6 +187,12 @@ func TestBucketRequests(t *testing.T) {
 	check("push by an open bucket", "put put swap", func() (*TransferReport, error) { return db.PushTo(bg, b, TransferOptions{}) })
 	update(t, db, "main", map[string]string{"x": big("y", 5000)})
 	check("push", push, func() (*TransferReport, error) { return db.PushTo(bg, bucketOf(t, db, store), TransferOptions{}) })
+	many := map[string]string{}
+	for i := range 300 {
+		many[fmt.Sprintf("many/a%d/c/0", i)] = fmt.Sprint(i)
+	}
+	update(t, db, "main", many)
+	check("push of many arrays", "look put swap", func() (*TransferReport, error) { return db.PushTo(bg, bucketOf(t, db, store), TransferOptions{}) })
 	update(t, db, "main", map[string]string{"x": "small"})
 	check("push without payloads", "look put swap", func() (*TransferReport, error) { return db.PushTo(bg, bucketOf(t, db, store), TransferOptions{}) })
 	must.Do(t, db.CreateTag(bg, "v1", mustHead(t, db)))

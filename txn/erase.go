@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func (db *DB) erase(ctx context.Context, r eraseRequest) (_ *EraseReport, err er
 		return nil, err
 	}
 	e := &eraser{
-		db: db, o: r.EraseOptions, path: r.Path, space: db.space, to: map[CommitID]CommitID{}, dropped: map[CommitID]bool{},
+		db: db, o: r.EraseOptions, path: r.Path, space: db.space, to: map[CommitID]CommitID{}, dropped: map[CommitID]unreached{},
 		gone: map[CommitID]struct{}{}, change: newChange(db.packFailures.Load()), r: &EraseReport{},
 	}
 	if !r.DryRun {
@@ -86,6 +87,11 @@ func (db *DB) erase(ctx context.Context, r eraseRequest) (_ *EraseReport, err er
 	e.eraser = namespace.NewEraser(e.space, r.Path)
 	if err := e.look(ctx); err != nil {
 		return nil, err
+	}
+	if e.s != nil { // pages go ahead, so that commits do not wait for them
+		if err := e.s.pages.spill(ctx); err != nil {
+			return nil, err
+		}
 	}
 	defer db.care.Checkpoints.MakeIfDue()
 	db.commit.lock()
@@ -111,10 +117,19 @@ type eraser struct {
 	pushed  []pushedRef
 	to      map[CommitID]CommitID // all commits that were looked at, also those that stay
 	shallow bool                  // some of them were not copied
-	dropped map[CommitID]bool     // whether versions that no ref reaches had the path
+	dropped map[CommitID]unreached
 	gone    map[CommitID]struct{} // new commits in the place of expired ones
 	expiry  []catalog.Expiry      // of those
 }
+
+// unreached says what becomes of a version that no ref reaches.
+type unreached uint8
+
+const (
+	stays unreached = iota
+	goes            // it had the path, or follows a version that goes or was made again
+	went            // it would go, and has expired before
+)
 
 // unknown stands for the id of a commit that a dry run does not make.
 var unknown = CommitID{1}
@@ -132,10 +147,16 @@ func (e *eraser) look(ctx context.Context) error {
 	}
 	for _, p := range pushedRefs(db) {
 		if _, err := db.Lookup(ctx, p.Commit); err == nil {
-			e.pushed, from = append(e.pushed, p), append(from, p.Commit)
-		} else if !errors.Is(err, ErrNoRef) {
+			from = append(from, p.Commit)
+		} else if errors.Is(err, ErrNoRef) {
+			if !p.Commit.IsZero() {
+				p.name += ", which has versions that are not known here,"
+			}
+			p.Commit = CommitID{}
+		} else {
 			return err
 		}
+		e.pushed = append(e.pushed, p)
 	}
 	var line []*Commit
 	for c, err := range history.Ancestors(ctx, db.Lookup, from, func(c *Commit) bool { return !e.has(c.ID) }) {
@@ -151,7 +172,13 @@ func (e *eraser) look(ctx context.Context) error {
 			return fmt.Errorf("commit %s %q: %w", c.ID.Short(), firstLine(c.Message), err)
 		}
 	}
-	// Versions that were undone, amended or on branches that are gone are kept until they expire.
+	return e.lookUnreached(ctx)
+}
+
+// lookUnreached looks at versions that were undone, amended or on branches that are gone: they are kept until they expire.
+func (e *eraser) lookUnreached(ctx context.Context) error {
+	db := e.db
+	var list []*Commit
 	for rec, err := range catalog.StoredCommits(ctx, db.idx, nil) {
 		if err != nil {
 			return err
@@ -163,13 +190,32 @@ func (e *eraser) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if gone, _, err := db.home.expired(ctx, c.ID); err != nil {
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b *Commit) int { return cmp.Compare(a.Generation, b.Generation) })
+	for _, c := range list {
+		gone, _, err := db.home.expired(ctx, c.ID)
+		if err != nil {
 			return err
-		} else if gone {
-			continue
 		}
-		if e.dropped[c.ID], err = e.eraser.Finds(ctx, c.Root); err != nil {
-			return err
+		found := slices.ContainsFunc(c.Parents, e.moved)
+		if !gone {
+			if err := e.follow(ctx, c); err != nil {
+				return err
+			}
+			if !found {
+				if found, err = e.eraser.Finds(ctx, c.Root); err != nil {
+					return err
+				}
+			}
+		}
+		switch {
+		case !found:
+			e.dropped[c.ID] = stays
+		case gone:
+			e.dropped[c.ID] = went
+		default:
+			e.dropped[c.ID] = goes
 		}
 	}
 	return nil
@@ -178,7 +224,9 @@ func (e *eraser) look(ctx context.Context) error {
 func (e *eraser) has(id CommitID) bool { _, ok := e.to[id]; return ok }
 
 // moved reports whether a commit was made again, or expires.
-func (e *eraser) moved(id CommitID) bool { return e.dropped[id] || e.has(id) && e.to[id] != id }
+func (e *eraser) moved(id CommitID) bool {
+	return e.dropped[id] != stays || e.has(id) && e.to[id] != id
+}
 
 // commit makes a commit again if it or one before it had the path.
 func (e *eraser) commit(ctx context.Context, c *Commit) error {
@@ -273,8 +321,8 @@ func (e *eraser) publish(ctx context.Context) error {
 			old = append(old, id)
 		}
 	}
-	for id, had := range e.dropped {
-		if had && !e.has(id) {
+	for id, what := range e.dropped {
+		if what == goes && !e.has(id) {
 			old = append(old, id)
 			e.r.Dropped++
 		}
@@ -321,7 +369,7 @@ func (e *eraser) publish(ctx context.Context) error {
 		delete(e.change.commits, x.Commit)
 		catalog.Expired.Put(batch, x)
 	}
-	catalog.PutErased(batch, true)
+	catalog.PutErased(batch)
 	catalog.PutLastCare(batch, catalog.LastErase, now)
 	e.change.extra, e.change.moves = batch, slices.Clone(e.r.Moves)
 	defer db.current.clear() // the batch may be stored although it fails
@@ -342,7 +390,7 @@ func (e *eraser) refused(ctx context.Context) error {
 		}
 	}
 	for _, p := range e.pushed {
-		if e.moved(p.Commit) {
+		if p.Commit.IsZero() || e.moved(p.Commit) {
 			e.r.Remotes = append(e.r.Remotes, p.name)
 		}
 	}
@@ -350,7 +398,7 @@ func (e *eraser) refused(ctx context.Context) error {
 		return fmt.Errorf("the copy is shallow, and would get other ids than a full one: %w: pull --unshallow first, or erase it in the full copy and clone again; --force erases it here alone", ErrErase)
 	}
 	if len(e.r.Remotes) > 0 && !e.o.Force {
-		return fmt.Errorf("%s had it after the last push or pull: %w: with --force it is erased here, and others may have it still", strings.Join(e.r.Remotes, ", "), ErrErase)
+		return fmt.Errorf("%s has it, or may have it, as far as the last push or pull told: %w: with --force it is erased here, and others may have it still", strings.Join(e.r.Remotes, ", "), ErrErase)
 	}
 	return nil
 }
@@ -417,6 +465,9 @@ type pushedRef struct {
 // pushedRefs returns what is known of the branches and tags of buckets.
 func pushedRefs(db *DB) (list []pushedRef) {
 	for _, s := range bucketStates(db.fs, db.dir) {
+		if len(s.Refs) == 0 && (s.Cloned || s.Known != nil) { // earlier programs did not note them
+			list = append(list, pushedRef{name: s.URL + ", whose branches are not known here,"})
+		}
 		for _, ref := range slices.Sorted(maps.Keys(s.Refs)) {
 			kind, short := "branch", strings.TrimPrefix(ref, catalog.HeadPrefix)
 			if tag, ok := strings.CutPrefix(ref, catalog.TagPrefix); ok {

@@ -13,6 +13,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // A power loss at any write of an erasure, which another process asks for, leaves all branches and tags where they
@@ -105,6 +106,23 @@ func TestErase(t *testing.T) {
 	gc := must.Get(db.GC(bg, GCOptions{}))(t)
 	if check(db); gc.Erased || len(db.roots) > 0 {
 		t.Errorf("%d roots are held, and the collection is %+v", len(db.roots), gc)
+	}
+	// What is erased while a collection runs is left to the next one.
+	update(t, db, "", map[string]string{"d7/a": big("a", 9000), "d8/a": big("b", 9000)})
+	must.Get(db.Erase(bg, "d7", EraseOptions{}))(t)
+	meanwhile := false
+	must.Get(db.GC(bg, GCOptions{Progress: func(p GCProgress) {
+		if !meanwhile && p.Phase == "reclaim" {
+			meanwhile = true
+			must.Get(db.Erase(bg, "d8", EraseOptions{}))(t)
+		}
+	}}))(t)
+	if left := must.Get(catalog.Erased(db.idx))(t); !meanwhile || left == "" {
+		t.Errorf("erased meanwhile: %v, and the collection left %q", meanwhile, left)
+	}
+	must.Get(db.GC(bg, GCOptions{}))(t)
+	if left := must.Get(catalog.Erased(db.idx))(t); left != "" {
+		t.Errorf("the next one left %q", left)
 	}
 	must.Do(t, db.Close())
 	states := map[bool]int{}

@@ -242,6 +242,18 @@ func (r *relay) Records(ctx context.Context, of RecordRange) (list []Record, mor
 	return list, more, err
 }
 
+func (r *relay) Watch(ctx context.Context) (Watch, error) {
+	return relayed(ctx, r, "watch", func(ctx context.Context, s source) (Watch, error) {
+		w, err := s.Watch(ctx)
+		w.Live = func() bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.holder == s.db
+		}
+		return w, err
+	})
+}
+
 func (r *relay) Recalled(letGo func()) (stop func()) {
 	r.letGo = letGo
 	return func() {}
@@ -365,6 +377,13 @@ var handoverCases = []handoverCase{
 			t.Errorf("%d versions are kept", len(list))
 		}
 		return errors.Join(err, p.EndKept(ctx, "another"))
+	}},
+	{"erase", func(ctx context.Context, t *testing.T, p, _ *DB) error {
+		_, err := p.Erase(ctx, "aside", EraseOptions{})
+		if _, has := at(t, p, "side")["aside"]; err == nil && has {
+			t.Error("it is still there")
+		}
+		return err
 	}},
 	{"merge", func(ctx context.Context, t *testing.T, p, _ *DB) error {
 		side := must.Get(p.Resolve(ctx, "side"))(t)

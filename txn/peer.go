@@ -36,7 +36,11 @@ type peer struct {
 	answers [answersAhead + 2]ancestry // of Ancestors, the last answer first
 	age     uint64                     // counts recalls
 	open    map[CommitID]*openVersion
-	unused  *time.Timer // gives the files back
+	kept    *openVersion // of open: the one that was closed last, to be opened again
+	closed  bool
+	unused  *time.Timer // releases it, and gives the files back
+
+	names names
 }
 
 // openVersion is a version that snapshots share.
@@ -71,6 +75,7 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	p := &peer{Source: src, db: db, id: id}
 	p.answerer, _ = src.(Remote)
 	p.open, p.unused = map[CommitID]*openVersion{}, time.AfterFunc(time.Hour, func() {
+		p.releaseKept()
 		if p.idle() && p.db.check() == nil {
 			p.release(0)
 		}
@@ -84,6 +89,7 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	db.forgetCommits()
 	if at, err := readAwayPlace(db.fs, dir); err == nil && at != nil {
 		_ = db.openAway(at) // it opens no files
+		db.lendTo(src)
 	}
 	t := tree.New(sourcePages{src}, &db.memory.pages)
 	db.space = namespace.New(t, opts.Policy, db.load)
@@ -108,7 +114,21 @@ func (p *peer) recalled() {
 		p.answers[i].read = time.Time{}
 	}
 	p.mu.Unlock()
+	p.releaseKept()
 	p.release(releaseTime)
+}
+
+// releaseKept lets the version go that was closed last.
+func (p *peer) releaseKept() {
+	p.mu.Lock()
+	v := p.kept
+	if p.kept = nil; v != nil && p.open[v.Commit().ID] == v {
+		delete(p.open, v.Commit().ID)
+	}
+	p.mu.Unlock()
+	if v != nil {
+		v.Release()
+	}
 }
 
 // release gives the files of packs back, and waits for reads that use them, at most so long.
@@ -130,6 +150,10 @@ func (p *peer) here() error {
 func (p *peer) close() error {
 	p.stop()
 	p.unused.Stop()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.releaseKept()
 	p.db.memory.end()
 	return errors.Join(p.db.away.close(), p.db.packs.Close())
 }
@@ -159,28 +183,48 @@ func (p *peer) head(ctx context.Context, branch string) (CommitID, error) {
 }
 
 func (p *peer) resolve(ctx context.Context, rev string) (CommitID, error) {
-	if s := p.opened(rev); s != nil {
-		return s.commit.ID, s.Close()
+	var id CommitID
+	if id.UnmarshalText([]byte(rev)) == nil {
+		if s := p.opened(id); s != nil {
+			return id, s.Close()
+		}
 	}
-	return p.Resolve(ctx, absolute(rev, p.db.opts.Now()))
+	id, known, learn := p.named(ctx, rev)
+	if known {
+		return id, nil
+	}
+	id, err := p.Resolve(ctx, absolute(rev, p.db.opts.Now()))
+	if err == nil {
+		learn(id)
+	}
+	return id, err
 }
 
 // unusedTime is how long a peer without an open version keeps the files of packs.
 var unusedTime = time.Second // tests change it
 
-// at opens a version, which the source keeps until the snapshot is closed. The peer gives all
-// files back after a while without an open version.
+// at opens a version, which the source keeps until the snapshot is closed, and for a moment after that, so that a program that opens
+// the same version again sends no request. The peer gives all files back after a while without an open version.
 func (p *peer) at(ctx context.Context, rev string) (*Snapshot, error) {
 	if err := p.db.check(); err != nil {
 		return nil, err
 	}
-	if s := p.opened(rev); s != nil {
-		return s, nil
+	var id CommitID
+	known, learn := id.UnmarshalText([]byte(rev)) == nil, func(CommitID) {}
+	if !known {
+		id, known, learn = p.named(ctx, rev)
 	}
+	if known {
+		if s := p.opened(id); s != nil {
+			return s, nil
+		}
+	}
+	p.releaseKept() // a program that goes through versions has one open at a time
 	l, err := p.Lease(ctx, absolute(rev, p.db.opts.Now()))
 	if err != nil {
 		return nil, err
 	}
+	learn(l.Commit().ID)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v := &openVersion{Lease: l}
@@ -188,12 +232,8 @@ func (p *peer) at(ctx context.Context, rev string) (*Snapshot, error) {
 	return p.share(v), nil
 }
 
-// opened returns a version that is open already, if rev is its full id, else nil. It sends no request.
-func (p *peer) opened(rev string) *Snapshot {
-	var id CommitID
-	if id.UnmarshalText([]byte(rev)) != nil {
-		return nil
-	}
+// opened returns a version that is open already, else nil. It sends no request.
+func (p *peer) opened(id CommitID) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v := p.open[id]
@@ -206,22 +246,31 @@ func (p *peer) opened(rev string) *Snapshot {
 // share makes a snapshot of an open version. The caller holds mu.
 func (p *peer) share(v *openVersion) *Snapshot {
 	v.snapshots++
+	if p.kept == v {
+		p.kept = nil
+	}
 	c := v.Commit()
 	unhold := p.db.hold(c.Root)
 	return &Snapshot{db: p.db, commit: c, kept: v.Check, close: func() {
 		unhold()
 		p.mu.Lock()
 		v.snapshots--
-		last := v.snapshots == 0
-		if last && p.open[c.ID] == v {
-			delete(p.open, c.ID)
+		var over *openVersion
+		if v.snapshots == 0 {
+			over = v
+			if p.open[c.ID] == v && !p.closed && v.Check() == nil {
+				over, p.kept = p.kept, v
+			}
+			if over != nil && p.open[over.Commit().ID] == over {
+				delete(p.open, over.Commit().ID)
+			}
+			if !p.closed {
+				p.unused.Reset(unusedTime)
+			}
 		}
 		p.mu.Unlock()
-		if last {
-			v.Release()
-		}
-		if p.idle() {
-			p.unused.Reset(unusedTime)
+		if over != nil {
+			over.Release()
 		}
 	}}
 }
@@ -442,7 +491,7 @@ func (r sourceRecords) Scan(s index.Space, from, to []byte, reverse bool) iter.S
 }
 
 // view reads a payload with pack.Store.View, or with Reread if all is set. A peer has the source send
-// payloads whose files cannot be lent.
+// payloads whose files cannot be lent, and those of a lazy clone that left the file which was lent.
 func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool, fn func([]byte) error) error {
 	if db.away != nil && !db.IsPeer() {
 		return db.viewOrFetch(ctx, a, off, n, all, digest.Sum{}, fn)
@@ -452,7 +501,7 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool,
 		view = db.packs.Reread
 	}
 	err := view(ctx, a, off, n, fn)
-	if !errors.Is(err, pack.ErrNotLent) {
+	if !errors.Is(err, pack.ErrNotLent) && (db.away == nil || !errors.Is(err, kv.ErrCorrupt)) {
 		return err
 	}
 	if err := kv.CheckHeld(int64(n)); err != nil {

@@ -40,10 +40,10 @@ type nearEdit struct {
 	unknown bool // only the other process knows where the bytes are
 }
 
-// Watch is the counter of the writes to a session, whoever writes; see [Tx.Watch]. Safe for
+// Watch counts the writes to a session, or the moves of refs, whoever writes; see [Tx.Watch] and [Source]. Safe for
 // concurrent use.
 type Watch struct {
-	// Writes is the number of writes. It is readable as long as Live is kept.
+	// Writes is the number of writes or moves. It is readable as long as Live is kept.
 	Writes *atomic.Uint64
 	// Live reports whether writes are still counted. It sends no request.
 	Live func() bool

@@ -91,8 +91,7 @@ func (s *countingSource) Pack(ctx context.Context, a PackAddress) (PackFile, err
 	return s.Source.Pack(ctx, a)
 }
 
-// A commit that is open is opened again by its id without a request. Packs stay mapped between two
-// versions, until a recall.
+// A commit that was open is opened again by its id without a request, and packs stay mapped, until a recall.
 func TestPeerKeepsWhatIsOpen(t *testing.T) {
 	must.Set(t, &unusedTime, time.Hour)
 	db := openOnDisk(t, testOptions(nil))
@@ -101,11 +100,11 @@ func TestPeerKeepsWhatIsOpen(t *testing.T) {
 	src := &countingSource{Source: db.Source()}
 	p := NewPeer(db.Dir(), db.Identity(), src, testOptions(nil))
 	defer p.Close()
-	for round, want := range []struct{ versions, packs int64 }{{1, 1}, {2, 1}, {3, 2}} {
+	for round, want := range []struct{ versions, packs int64 }{{1, 1}, {1, 1}, {2, 2}} {
 		if round == 2 {
 			db.letGo()
 		}
-		first := must.Get(p.At(bg, "main"))(t)
+		first := must.Get(p.At(bg, id.String()))(t)
 		second := must.Get(p.At(bg, id.String()))(t)
 		if got := must.Get(p.Resolve(bg, id.String()))(t); got != id {
 			t.Errorf("%v, want %v", got, id)
@@ -119,8 +118,62 @@ func TestPeerKeepsWhatIsOpen(t *testing.T) {
 			t.Errorf("round %d: %d requests for versions and %d for packs, want %+v", round, v, n, want)
 		}
 	}
-	if _, err := p.Snapshot(bg, id); err != nil || src.versions.Load() != 4 {
-		t.Errorf("after the last close: %v, %d requests", err, src.versions.Load())
+}
+
+// A peer opens a branch without a request until a ref moves, and sees each move that was acknowledged.
+func TestPeerSeesMoves(t *testing.T) {
+	must.Set(t, &unusedTime, time.Hour)
+	db := openTest(t, nil)
+	src := &countingSource{Source: db.Source()}
+	p := NewPeer("db", db.Identity(), src, testOptions(nil))
+	defer p.Close()
+	look := func(rev string, want CommitID) {
+		t.Helper()
+		s := must.Get(p.At(bg, rev))(t)
+		defer s.Close()
+		if got := must.Get(p.Resolve(bg, rev))(t); s.Commit().ID != want || got != want {
+			t.Errorf("%s is %v and %v, want %v", rev, s.Commit().ID, got, want)
+		}
+	}
+	for i := range 4 {
+		id := update(t, db, "main", map[string]string{"n": fmt.Sprint(i)}).ID
+		for range 4 {
+			look("main", id)
+			look("", id)
+		}
+		must.Do(t, db.CreateTag(bg, fmt.Sprintf("t%d", i), id))
+		look(fmt.Sprintf("t%d", i), id)
+		must.Do(t, db.CreateBranch(bg, "beef", id)) // as the beginning of an id
+		look("beef", id)
+		must.Do(t, db.DeleteBranch(bg, "beef"))
+	}
+	first := must.Get(db.Resolve(bg, "t0"))(t)
+	look("main", must.Get(db.Resolve(bg, "t3"))(t))
+	must.Get(db.Reset(bg, "main", first))(t)
+	look("main", first)
+	asked := src.versions.Load()
+	for range 100 {
+		look("main", first)
+	}
+	if n := src.versions.Load() - asked; n > 0 {
+		t.Errorf("%d requests where no ref moved", n)
+	}
+}
+
+// A version that a peer has closed and keeps to be opened again holds nothing.
+func TestPeerKeepsNothingFromCollections(t *testing.T) {
+	must.Set(t, &unusedTime, time.Hour)
+	db := openOnDisk(t, testOptions(nil))
+	p := peerOf(t, db)
+	for range 5 {
+		id := update(t, db, "main", large(3, "a")).ID
+		must.Do(t, must.Get(p.At(bg, "main"))(t).Close())
+		update(t, db, "main", large(3, "b"))
+		mustExpire(t, db, ExpireOptions{Keep: 1})
+		mustGC(t, db)
+		if s, err := p.Snapshot(bg, id); !errors.Is(err, ErrExpired) {
+			t.Errorf("%v, %v", s, err)
+		}
 	}
 }
 

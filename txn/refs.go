@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/internal/lru"
@@ -23,6 +24,8 @@ type refTable struct {
 	m  map[string]CommitID
 	// protected are refs that do not move freely; the map is replaced, not changed.
 	protected map[string]Protection
+	moves     atomic.Uint64 // counts those that readers see
+	onMove    callbacks
 }
 
 func (t *refTable) load(idx *index.Index) (err error) {
@@ -46,9 +49,13 @@ func (t *refTable) get(ref string) (CommitID, bool) {
 	return id, ok
 }
 
+// publish has readers see moves. Who counts moves is told first, while readers wait: nobody sees a ref that has moved
+// and a counter that has not.
 func (t *refTable) publish(moves []RefMove) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.moves.Add(1)
+	t.onMove.call()
 	for _, m := range moves {
 		if m.New.IsZero() {
 			delete(t.m, m.Ref)

@@ -87,7 +87,7 @@ func (s *Session) noteSame(key string) {
 	s.wrote()
 }
 
-// callbacks are the functions of [OnWrite].
+// callbacks are the functions of [OnWrite] and [OnMove].
 type callbacks struct {
 	mu  sync.Mutex
 	fns []*func()
@@ -98,7 +98,10 @@ type callbacks struct {
 // One goroutine at a time calls fn, which must not use the session. For a session of a peer,
 // fn is never called. Servers use OnWrite to tell their clients of writes; see [Tx.Watch].
 func OnWrite(s *Session, fn func()) (stop func()) {
-	c := &s.onWrite
+	return s.onWrite.add(fn)
+}
+
+func (c *callbacks) add(fn func()) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fns = append(c.fns, &fn)
@@ -109,14 +112,18 @@ func OnWrite(s *Session, fn func()) (stop func()) {
 	}
 }
 
+func (c *callbacks) call() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, fn := range c.fns {
+		(*fn)()
+	}
+}
+
 // wrote counts a write. Each write of a key counts once. The caller holds mu.
 func (s *Session) wrote() {
 	s.writes.Add(1)
-	s.onWrite.mu.Lock()
-	defer s.onWrite.mu.Unlock()
-	for _, fn := range s.onWrite.fns {
-		(*fn)()
-	}
+	s.onWrite.call()
 }
 
 // atBase returns the stored bytes that the session's base has at a key, and the

@@ -141,7 +141,7 @@ func (db *DB) letGo() {
 	db.mu.Lock()
 	caches := slices.Clone(db.caches)
 	db.mu.Unlock()
-	for _, letGo := range caches {
+	for _, letGo := range slices.Backward(caches) { // a server is told before what it serves
 		(*letGo)()
 	}
 }

@@ -51,6 +51,9 @@ type Source interface {
 	// there are more. All records of an answer are as of one moment, after the commits that
 	// were made before the call.
 	Records(ctx context.Context, of RecordRange) (list []Record, more bool, err error)
+	// Watch has moves of refs counted, by anybody: each is counted before somebody can see it. The counting
+	// ends with the connection, and may end with a recall. The error is errors.ErrUnsupported where memory cannot be shared.
+	Watch(ctx context.Context) (Watch, error)
 	// Recalled registers a function that is called before a collection, by any goroutine.
 	// letGo closes the files that Pack returned as soon as no read uses them. stop ends
 	// the registration.
@@ -264,5 +267,13 @@ func (s source) Records(ctx context.Context, of RecordRange) (list []Record, mor
 	}
 	return list, false, nil
 }
+
+func (s source) Watch(context.Context) (Watch, error) {
+	return Watch{Writes: &s.db.heads.moves, Live: func() bool { return s.db.check() == nil }}, nil
+}
+
+// OnMove has fn called before moves of refs are seen, until stop is called. fn must not use the database. Servers use OnMove to
+// tell their clients of moves; see [Source]. For a peer, fn is never called.
+func OnMove(db *DB, fn func()) (stop func()) { return db.heads.onMove.add(fn) }
 
 func (s source) Recalled(letGo func()) (stop func()) { return s.db.Cache(letGo) }

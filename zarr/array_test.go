@@ -32,7 +32,7 @@ func TestModel(t *testing.T) {
 // undoes it.
 func smallTuning() (undo func()) {
 	old := tune
-	tune.run, tune.point, tune.cached, tune.slab, tune.few = 1, 1, 64, 8, 2
+	tune.run, tune.point, tune.cached, tune.slab, tune.large, tune.few = 1, 1, 64, 8, 48, 2
 	return func() { tune = old }
 }
 

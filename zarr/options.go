@@ -170,6 +170,7 @@ var tune = struct {
 	block  int   // bytes that the pieces of a box may be apart for each block of the chunk to be decoded: see inPieces
 	point  int   // bytes between points that are copied rather than decoding each point by itself
 	slab   int   // bytes of a piece of a shard that is work of its own
+	large  int   // bytes that are too many for one chunk in memory: see strips
 	cached int64 // bytes of one shard that are read through the cache at once; more streams past it
 	few    int64 // chunks that are asked for one by one rather than listed
-}{run: 256, block: 32 << 10, point: 4096, slab: 4 << 20, cached: 32 << 20, few: 4096}
+}{run: 256, block: 32 << 10, point: 4096, slab: 4 << 20, large: 48 << 20, cached: 32 << 20, few: 4096}

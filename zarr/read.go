@@ -141,6 +141,11 @@ func (t *task) readValue(ctx context.Context, v kv.Value) error {
 			return t.decodeBox(ctx, t.box, t.user)
 		})
 	}
+	if t.strips() {
+		if err := t.readStrips(ctx); err == nil || ctx.Err() != nil || t.form.inner != nil {
+			return err
+		} // else the whole tells what is wrong
+	}
 	if !t.partly(v.Size()) {
 		return v.View(ctx, kv.All(), t.onValue)
 	}

@@ -20,7 +20,7 @@ func (t *task) readCached(ctx context.Context, cache ChunkCache, id kv.ID, v kv.
 		if t.quick {
 			return errNotCached
 		}
-		if t.partly(v.Size()) && !t.worthWhole(cache, id) || t.mostly() && t.first(cache, id, v) {
+		if t.partly(v.Size()) && !t.worthWhole(cache, id) || t.mostly() && t.first(cache, id, v) || !t.kept(cache) && t.strips() {
 			return t.readValue(ctx, v)
 		}
 		var err error
@@ -41,6 +41,12 @@ func (t *task) first(cache ChunkCache, id kv.ID, v kv.Value) bool {
 	c, knows := cache.(ChunkToucher)
 	_, local := v.(kv.Placed)
 	return knows && local && !c.Touch(id, t.form.name(), t.form.bytes)
+}
+
+// kept reports whether the cache keeps the chunk. A cache that does not know keeps all.
+func (t *task) kept(cache ChunkCache) bool {
+	c, knows := cache.(ChunkToucher)
+	return !knows || c.Keeps(t.form.bytes)
 }
 
 // worthWhole reports whether to decode a whole chunk for a small part: if the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
@@ -91,11 +90,20 @@ func (o RemoteOptions) openGS(_ context.Context, _ *Env, part zurl.Part) (Place,
 	return placeIn(view, part)
 }
 
+// ServerOf names the server of a URL that does not name it itself.
+func ServerOf(url string) string {
+	if strings.HasPrefix(url, "s3:") {
+		return s3kv.Endpoint()
+	}
+	return ""
+}
+
 // Unreachable reports whether an error of a remote is that of a network, a server or a mount that is not there, and not an answer.
 func Unreachable(err error) bool {
 	var e *remote.Error
 	if errors.As(err, &e) {
 		return e.Status == 0 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status >= 500
 	}
-	return errors.Is(err, fs.ErrNotExist)
+	var away interface{ Unreachable() bool }
+	return errors.As(err, &away) && away.Unreachable()
 }

@@ -1,20 +1,30 @@
 package cli
 
 import (
+	"fmt"
+	"iter"
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/zarrdb/zarrdb/engine"
 )
 
 func statsCmd() *cobra.Command {
-	var asJSON bool
+	var asJSON, versions bool
 	cmd := &cobra.Command{
-		Use:     "stats DB[@REV]",
-		Short:   "Count what a database holds",
-		Example: `  zarrdb stats weather.zdb`,
-		Args:    argCount(1, 1),
+		Use:   "stats DB[@REV]",
+		Short: "Count what a database holds",
+		Long: `Count what a version holds, and what the database takes on disk. --versions lists the
+versions, newest first, with the keys that each changed and the bytes that it stored.`,
+		Example: `  zarrdb stats weather.zdb
+  zarrdb stats weather.zdb --versions`,
+		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withDB(cmd, args[0], readOnly, func(t target, db *engine.DB) error {
+				if versions {
+					return printVersions(cmd, db.VersionStats(cmd.Context(), t.rev), asJSON)
+				}
 				st, err := db.Stats(cmd.Context(), t.rev)
 				if err != nil {
 					return err
@@ -44,6 +54,24 @@ func statsCmd() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	cmd.Flags().BoolVar(&versions, "versions", false, "list what each version changed")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON; with --versions one object a line")
 	return cmd
+}
+
+func printVersions(cmd *cobra.Command, list iter.Seq2[engine.VersionStats, error], asJSON bool) error {
+	if asJSON {
+		return printJSONLines(cmd, list)
+	}
+	for v, err := range list {
+		if err != nil {
+			return err
+		}
+		what := fmt.Sprintf("%10s in %s", size(v.Bytes), count(v.Keys, "key"))
+		if v.Expired {
+			what = "  (expired)"
+		}
+		say(cmd, "%s %s %s %s", short(v.ID), v.Time.In(time.Local).Format(time.DateTime), what, firstLine(v.Message))
+	}
+	return nil
 }

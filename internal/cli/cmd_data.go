@@ -556,7 +556,7 @@ func versionCmd() *cobra.Command {
 			if asJSON {
 				return printJSON(cmd, map[string]any{"version": version(), "database_format": txn.Format, "pack_format": txn.PackFormat})
 			}
-			say(cmd, "%s", versionText())
+			say(cmd, "zarrdb version %s", versionText())
 			return nil
 		},
 	}

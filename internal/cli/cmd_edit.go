@@ -102,21 +102,46 @@ does not begin like JSON is a string.`,
 }
 
 func resizeCmd() *cobra.Command {
-	var text string
+	var text, front string
 	var keep bool
-	cmd := new(writeFlags).writes(&cobra.Command{
-		Use:   "resize TARGET --shape N,…",
+	wf := new(writeFlags)
+	cmd := wf.writes(&cobra.Command{
+		Use:   "resize TARGET (--shape N,… | --drop-front DIM=STEP)",
 		Short: "Change the shape of an array",
 		Long: `Change the shape of an array: of all dimensions, or of those that are named. Growing adds elements that hold the fill value.
 Shrinking deletes what lies outside: chunks at the new edge are rewritten, and
 linked ones copied in. With --keep-chunks, chunks stay as they are, and the
-elements appear again when the array grows.`,
+elements appear again when the array grows.
+
+--drop-front drops the oldest steps of a dimension, those before a label or an index, from all arrays
+with the dimension in the group (of the array) and below: chunks that stay keep their bytes and get other
+numbers. Where the steps end inside a chunk, an array of at most 64 MiB, such as a
+coordinate, is written again; for a larger one the error names the steps that are possible.`,
 		Example: `  zarrdb resize weather.zdb:temp --shape 730,721,1440
-  zarrdb resize weather.zdb:temp --shape time=730`,
+  zarrdb resize weather.zdb:temp --shape time=730
+  zarrdb resize weather.zdb --drop-front time=2025-02`,
 		Args: argCount(1, 1),
 	}, func(cmd *cobra.Command, t target, _ []string) (string, change, error) {
-		if !cmd.Flags().Changed("shape") {
-			return "", nil, usagef("resize: --shape is needed")
+		if cmd.Flags().Changed("shape") == (front != "") || keep && front != "" {
+			return "", nil, usagef("resize: --shape or --drop-front is needed")
+		}
+		if front != "" {
+			dim, first, ok := strings.Cut(front, "=")
+			if !ok || dim == "" || first == "" {
+				return "", nil, usagef("resize: --drop-front %s is not DIM=STEP", front)
+			}
+			return fmt.Sprintf("drop the steps of /%s before %s", t.path, front), func(_ *engine.DB, s *engine.Session) error {
+				r, err := s.DropFront(cmd.Context(), t.path, dim, first)
+				switch {
+				case err != nil || wf.json:
+				case r.Steps == 0:
+					say(cmd, "no step of %s is before %s", dim, first)
+				default:
+					say(cmd, "%s of %s dropped, %d left; chunks of %s moved, %s written again", count(r.Steps, "step"), dim, r.Left,
+						count(int64(len(r.Moved)), "array"), count(int64(len(r.Rewritten)), "array"))
+				}
+				return err
+			}, nil
 		}
 		return fmt.Sprintf("resize /%s to %s", t.path, text), func(_ *engine.DB, s *engine.Session) error {
 			a, err := s.Array(cmd.Context(), t.path)
@@ -131,6 +156,7 @@ elements appear again when the array grows.`,
 		}, nil
 	})
 	cmd.Flags().StringVar(&text, "shape", "", "new length of each dimension, `N,...`, or of some, NAME=N,...")
+	cmd.Flags().StringVar(&front, "drop-front", "", "drop the steps of a dimension before a label or an index: `DIM=STEP`")
 	cmd.Flags().BoolVar(&keep, "keep-chunks", false, "change no chunks")
 	return cmd
 }
@@ -167,7 +193,7 @@ func pathIn(cmd *cobra.Command, t target, arg string) (string, error) {
 	switch {
 	case to.db == "":
 		return strings.Trim(arg, "/"), nil
-	case !sameFile(to.db, t.db):
+	case to.db != t.db && !sameFile(to.db, t.db):
 		return "", usagef("%s: %s is another database: use import", cmd.CommandPath(), to.db)
 	case to.rev != "" && orMain(to.rev) != orMain(t.rev):
 		return "", usagef("%s: %s is on another branch; write its path alone", cmd.CommandPath(), arg)

@@ -176,6 +176,9 @@ func printGC(cmd *cobra.Command, r *txn.GCReport, dry bool) {
 	if r.Erased && !dry {
 		say(cmd, "what was erased is not all gone: a program has a version or a session open, or a file has a second link; run gc again when that has ended")
 	}
+	if r.Quarantine != "" {
+		say(cmd, "%s has files that fsck put aside, and may have what was erased: only you may remove them", r.Quarantine)
+	}
 	for _, h := range r.Holders {
 		say(cmd, "%s holds %s alone, in %s", strings.TrimSpace(h.Kind+" "+h.Name), size(h.OnlyBytes), count(h.Versions, "version"))
 	}
@@ -195,6 +198,9 @@ func gcJSON(r *txn.GCReport) map[string]any {
 	}
 	if r.Erased {
 		out["erased_remains"] = true
+	}
+	if r.Quarantine != "" {
+		out["quarantine"] = r.Quarantine
 	}
 	if r.AwayBytes > 0 {
 		out["away_bytes"] = r.AwayBytes

@@ -219,24 +219,30 @@ also where UPSTREAM is a version of the branch itself.`,
 }
 
 func commitCmd() *cobra.Command {
-	var o txn.CommitOptions
+	var o engine.FolderCommitOptions
 	var flags choiceFlags
 	var amend bool
 	var at string
 	cmd := &cobra.Command{
-		Use:   "commit DB[@BRANCH] --amend",
-		Short: "Change message, author or time of the last commit",
-		Long: `Make the last commit of a branch (default main) again, with another message, author
+		Use:   "commit DIR | DB[@BRANCH] --amend",
+		Short: "Commit a folder that was checked out, or change the last commit",
+		Long: `Commit what changed in a folder of "zarrdb checkout": files that were added, changed or removed, as one commit on the version
+that was checked out, merged with the branch as any other, and move the folder to the new commit. Where both changed the
+same, the conflicts are listed (exit code 3) and nothing is done, unless --ours or --theirs say for its path what to take.
+Files count as changed by size, time and inode, then by their bytes; --verify compares the bytes of all. Hidden and temporary
+files and locks are left out. --dry-run lists what changed and commits nothing.
+
+With --amend, make the last commit of a branch (default main) again, with another message, author
 or time, and the same contents. What is not given stays. The old commit stays in
 the reflog: "zarrdb undo" goes back. Tags and branches that name it still do, and a
-copy that has pulled it has to be pushed to with --force. Every command that writes
-commits by itself; "zarrdb session" collects the writes of several.`,
-		Example: `  zarrdb commit weather.zdb --amend -m "first day, corrected"`,
-		Args:    argCount(1, 1),
+copy that has pulled it has to be pushed to with --force.
+
+Every other command that writes commits by itself; "zarrdb session" collects the writes of several.`,
+		Example: `  zarrdb commit era5.zarr --dry-run
+  zarrdb commit era5.zarr -m "levels of the pyramid"
+  zarrdb commit weather.zdb --amend -m "first day, corrected"`,
+		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !amend {
-				return usagef("commit: commands that write commit by themselves; --amend changes the last commit, and \"zarrdb session commit\" publishes a session")
-			}
 			if at != "" {
 				t, err := txn.ParseTime(at)
 				if err != nil {
@@ -244,19 +250,36 @@ commits by itself; "zarrdb session" collects the writes of several.`,
 				}
 				o.Time = t
 			}
+			other := usagef("commit: commands that write commit by themselves; --amend changes the last commit, \"zarrdb session commit\" publishes a session, and \"zarrdb commit DIR\" a folder of \"zarrdb checkout\"")
+			t := parseTarget(args[0])
+			switch {
+			case !amend && t.db != "":
+				return other
+			case !amend:
+				err := commitFolder(cmd, args[0], o, &flags)
+				if errors.Is(err, engine.ErrNoFolder) && isAbsent(args[0]) {
+					return other
+				}
+				return err
+			case flags.dryRun || o.Verify || o.Branch != "" || len(flags.ours)+len(flags.theirs) > 0:
+				return usagef("commit: --amend goes with --message, --author, --time and --json alone")
+			}
 			return withDB(cmd, args[0], nil, func(t target, db *engine.DB) error {
 				base, err := db.Head(cmd.Context(), t.rev)
 				if err != nil {
 					return onlyBranches(db, t.rev, err)
 				}
-				c, err := db.Amend(cmd.Context(), t.rev, o)
+				c, err := db.Amend(cmd.Context(), t.rev, o.CommitOptions)
 				return flags.told(cmd, t.rev, c, base, err)
 			})
 		},
 	}
 	commitFlags(cmd, &o.Message, &o.Author)
+	flags.register(cmd)
+	cmd.Flags().Lookup("dry-run").Usage = "list what changed in the folder, and commit nothing"
 	cmd.Flags().BoolVar(&amend, "amend", false, "change the last commit")
 	cmd.Flags().StringVar(&at, "time", "", "when it was made, such as '2026-01-31 12:00'")
-	cmd.Flags().BoolVar(&flags.json, "json", false, "print the result as JSON")
+	cmd.Flags().StringVar(&o.Branch, "branch", "", "branch that the folder is committed to (default the one that was checked out)")
+	cmd.Flags().BoolVar(&o.Verify, "verify", false, "compare the bytes of all files of the folder")
 	return cmd
 }

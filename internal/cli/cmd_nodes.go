@@ -129,6 +129,9 @@ func printInfo(cmd *cobra.Command, i report.Node) {
 			row("stored", fmt.Sprintf("%s of %s, %s for %s decoded", count(c.Chunks, "chunk"), number(c.AllChunks), size(*c.Bytes), size(c.DecodedBytes)))
 		}
 	}
+	if len(i.Levels) > 0 {
+		row("levels", strings.Join(i.Levels, ", "))
+	}
 	if i.Error != "" {
 		row("not readable", i.Error)
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -54,6 +56,8 @@ of characters without escape sequences.`,
 			if err := f.check(src.out); err != nil {
 				return err
 			}
+			// No cache of chunks, each of which is read once, and little garbage.
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(min(plotMemory, debug.SetMemoryLimit(-1))))
 			s, a, err := src.array(cmd, args[0])
 			if err != nil {
 				return err
@@ -65,6 +69,9 @@ of characters without escape sequences.`,
 			}
 			on := f.screen(cmd, src.out)
 			p, err := f.plot(cmd.Context(), a, sel, s.Sibling, on)
+			if err == nil && a.Path() == "" { // the target is the array
+				p.Name = path.Base(zurl.Redact(strings.TrimRight(filepath.ToSlash(args[0]), "/")))
+			}
 			if err == nil && f.animate != "" {
 				return f.film(cmd, s.Apart, p, src.out, on)
 			}
@@ -122,6 +129,9 @@ func (f *plotFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.centre, "centre", "", "`LON`, the longitude in the middle of a map of the globe, such as 0 or 180")
 	cmd.Flags().IntVar(&f.width, "width", 0, "columns of the terminal, or pixels of a file (default that of the terminal, or 800)")
 }
+
+// plotMemory is what a picture takes, unless one chunk that is decoded whole takes more.
+const plotMemory = 160 << 20
 
 // maxPixels bounds the width of a picture.
 const maxPixels = 8192

@@ -14,13 +14,16 @@ import (
 
 func getCmd() *cobra.Command {
 	return new(sourceFlags).reads(&cobra.Command{
-		Use:   "get TARGET KEY",
+		Use:   "get TARGET KEY [-]",
 		Short: "Print the stored bytes of a key",
-		Long:  "Print the stored bytes of a key below the target's path.",
+		Long:  "Print the stored bytes of a key below the target's path. \"-\" is standard output, where they go without it too.",
 		Example: `  zarrdb get weather.zdb temp/zarr.json
   zarrdb get weather.zdb:temp c/0/0 > chunk`,
-		Args: argCount(2, 2),
+		Args: argCount(2, 3),
 	}, func(cmd *cobra.Command, s *engine.Source, args []string) error {
+		if len(args) > 2 && args[2] != "-" {
+			return usagef("get: %q: the bytes go to standard output: zarrdb get %s %s > %s", args[2], shellWord(args[0]), shellWord(args[1]), shellWord(args[2]))
+		}
 		view, err := s.Store()
 		if err != nil {
 			return err

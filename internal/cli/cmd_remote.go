@@ -16,7 +16,8 @@ import (
 
 // remoteDirCmd is for programs that read a remote by its URL through the process that has its cache open.
 func remoteDirCmd() *cobra.Command {
-	return &cobra.Command{
+	var known bool
+	cmd := &cobra.Command{
 		Use:     "remote-dir TARGET",
 		Short:   "Print where the cache of a remote is, which it makes or brings up to date",
 		Example: "  zarrdb remote-dir s3://bucket/weather",
@@ -30,14 +31,23 @@ func remoteDirCmd() *cobra.Command {
 			if !engine.IsRemote(t.db) {
 				return fmt.Errorf("%s: no remote is there: %w", args[0], txn.ErrNotDatabase)
 			}
-			db, err := openDB(cmd, t.db, readOnly)
-			if err != nil {
-				return err
+			dir := ""
+			if known {
+				dir = engine.RemoteCacheDir(t.db)
 			}
-			defer db.Close()
-			return printJSON(cmd, map[string]string{"url": t.db, "dir": db.Dir()}) // TARGET begins with the URL
+			if dir == "" {
+				db, err := openDB(cmd, t.db, readOnly)
+				if err != nil {
+					return err
+				}
+				defer db.Close()
+				dir = db.Dir()
+			}
+			return printJSON(cmd, map[string]string{"url": t.db, "dir": dir}) // TARGET begins with the URL
 		},
 	}
+	cmd.Flags().BoolVar(&known, "known", false, "if there is a cache, leave it as it is")
+	return cmd
 }
 
 func fetchCmd() *cobra.Command {

@@ -35,6 +35,7 @@ import (
 type serveFlags struct {
 	src                sourceFlags
 	listen, s3, keys   string
+	access             string
 	readOnly, onlyHere bool
 	cert, key          string
 	proxied            bool
@@ -81,6 +82,7 @@ machine only, without HTTP, and ends when it had no client for a while; programs
 	flags.StringVar(&f.cert, "tls-cert", "", "encrypt, with the certificate chain in this `FILE`")
 	flags.StringVar(&f.key, "tls-key", "", "the private key of the certificate, a `FILE`")
 	flags.BoolVar(&f.proxied, "behind-tls-proxy", false, "a proxy in front encrypts; keys may be taken without TLS")
+	flags.StringVar(&f.access, "access-log", "", "append a line for each request to `FILE`, in the common log format; - is the log of the server")
 	flags.StringArrayVar(&f.origins, "origin", nil, "let web pages of this `ORIGIN` read (repeatable; * is all)")
 	flags.BoolVar(&f.onlyHere, "local", false, "serve one database to this machine only, without HTTP")
 	flags.Var(&f.idle, "idle", "with --local: end when there was no client for this `TIME`; 0s never does")
@@ -166,6 +168,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 			return createToServe(cmd, filepath.Join(named[0].dir, name), name, log)
 		}
 	}
+	to.Follow = followTime
 	table = serve.New(to)
 	opened, err := f.openAll(cmd, args, table, opener)
 	defer func() {
@@ -182,6 +185,20 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		h := s3.New(table, so)
 		defer h.Close()
 		servers[1].handler = h
+	}
+	if f.access != "" {
+		out := cmd.ErrOrStderr()
+		if f.access != "-" {
+			file, err := os.OpenFile(f.access, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+			if err != nil {
+				return fmt.Errorf("serve: the log of requests: %w", err)
+			}
+			defer file.Close()
+			out = file
+		}
+		for _, s := range servers {
+			s.handler = metrics.Log(s.handler, out)
+		}
 	}
 	for _, s := range servers {
 		if err := s.begin(cmd, tlsConfig, log); err != nil {
@@ -200,11 +217,15 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 		say(cmd, "S3 at %s://%s", scheme, servers[1].listener.Addr())
 	}
 	if !onTerminal(cmd) {
-		again := func() { reloadAll(log, keys, cert) }
+		again := func() {
+			notify("RELOADING=1")
+			reloadAll(log, keys, cert)
+			notify("READY=1")
+		}
 		reload.Store(&again)
 		defer reload.Store(nil)
 	}
-	ready()
+	notify("READY=1")
 	ended := make(chan error, len(servers))
 	for _, s := range servers {
 		go func() { ended <- s.serve() }()
@@ -213,6 +234,7 @@ func (f *serveFlags) run(cmd *cobra.Command, args []string) error {
 	case err = <-ended:
 	case <-cmd.Context().Done(): // the signal that ends a server is no failure
 	}
+	notify("STOPPING=1")
 	for _, s := range servers {
 		err = errors.Join(err, s.end(cmd.Context()))
 	}
@@ -486,8 +508,8 @@ func listenOn(ctx context.Context, addr string, managed bool) (net.Listener, err
 	return c.Listen(ctx, "tcp", addr)
 }
 
-// ready notifies the service manager, if any, that the server answers.
-func ready() {
+// notify tells the service manager, if any, the state of the server; see sd_notify(3).
+func notify(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
 		return
@@ -500,7 +522,7 @@ func ready() {
 		return
 	}
 	defer conn.Close()
-	_, _ = conn.Write([]byte("READY=1"))
+	_, _ = conn.Write([]byte(state))
 }
 
 // runLocal serves one database to this machine until it has no client for some
@@ -525,7 +547,7 @@ func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
 		note(cmd, "another process serves it already")
 		return db.Close()
 	}
-	ready()
+	notify("READY=1")
 	select {
 	case err = <-ended:
 	case <-cmd.Context().Done():
@@ -535,3 +557,6 @@ func (f *serveFlags) runLocal(cmd *cobra.Command, args []string) error {
 	}
 	return errors.Join(err, db.Close())
 }
+
+// followTime is how often a server asks at most whether a remote that it serves has changed.
+const followTime = 5 * time.Second

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -49,6 +51,7 @@ func (f *transferFlags) carry(cmd *cobra.Command, fn func(context.Context, txn.T
 	defer bar.finish()
 	o := f.o
 	o.Progress = func(p txn.TransferProgress) {
+		bar.lines.report(p.Phase, p.Done, p.Total)
 		if p.Total == 0 {
 			bar.update(p.Phase, p.Done)
 			return
@@ -148,6 +151,9 @@ not part of it. One that was interrupted leaves the last backup as it was.`,
 			if engine.IsArchive(args[1]) {
 				return usageError{fmt.Errorf("backup to %s: a backup is a directory; choose another name, and pack the directory when the backup is complete", args[1])}
 			}
+			if strings.Contains(args[1], "://") {
+				return usagef("backup to %s: a backup is a directory of this machine; \"zarrdb push %s %s\" copies branches and tags to a bucket or a file server", args[1], args[0], args[1])
+			}
 			t, err := parseDB(args[0])
 			if err == nil {
 				err = t.wholeDB(cmd)
@@ -165,19 +171,41 @@ not part of it. One that was interrupted leaves the last backup as it was.`,
 			noteOpen(db)
 			defer db.Close()
 			return f.run(cmd, "copied", func(ctx context.Context, o txn.TransferOptions) (*txn.TransferReport, error) {
-				r, err := db.Backup(ctx, args[1], o)
-				if locked := (*engine.LockedError)(nil); !errors.As(err, &locked) {
-					return r, err
-				}
-				to, err := openDB(cmd, args[1], nil) // another process has the backup open
-				if err != nil {
-					return nil, err
-				}
-				defer to.Close()
-				return db.BackupTo(ctx, to, o)
+				return backup(ctx, cmd, db, args[1], o)
 			})
 		},
 	})
+}
+
+// backup copies to a backup that no process has open, or through the process that has it open. Another backup to the same place, which
+// serves no other process, is waited for: for --wait, by default until it ends.
+func backup(ctx context.Context, cmd *cobra.Command, db *engine.DB, dest string, o txn.TransferOptions) (*txn.TransferReport, error) {
+	for told := false; ; told = true {
+		r, err := db.Backup(ctx, dest, o)
+		locked := (*engine.LockedError)(nil)
+		if !errors.As(err, &locked) {
+			return r, err
+		}
+		to, err := openDB(cmd, dest, nil)
+		if err == nil {
+			r, err = db.BackupTo(ctx, to, o)
+			if err = errors.Join(err, to.Close()); !errors.Is(err, txn.ErrCollecting) {
+				return r, err
+			}
+		}
+		// It is not a database yet while the first backup to it runs.
+		if !errors.Is(err, engine.ErrLocked) && !errors.Is(err, txn.ErrNotDatabase) && !errors.Is(err, txn.ErrCollecting) || cmd.Flag("wait").Changed {
+			return nil, err
+		}
+		if !told {
+			note(cmd, "waiting for the backup to %s that another process makes", dest)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }
 
 func restoreCmd() *cobra.Command {

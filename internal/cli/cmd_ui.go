@@ -92,7 +92,7 @@ func browse(address string) (end func(), err error) {
 func runUI(cmd *cobra.Command, src *sourceFlags, arg, listen string, show bool) error {
 	endsItself.Store(true)
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-	table := serve.New(serve.Options{Log: log})
+	table := serve.New(serve.Options{Log: log, Follow: followTime})
 	t := parseTarget(arg)
 	state, targets := url.Values{}, map[string]string{}
 	var opened io.Closer

@@ -183,27 +183,41 @@ func files(part string) (words []string, how cobra.ShellCompDirective) {
 	return words, how | cobra.ShellCompDirectiveNoFileComp
 }
 
-// inDatabase calls fn with the database of a target, which it opens to read.
-func inDatabase(cmd *cobra.Command, args []string, fn func(ctx context.Context, db *engine.DB)) {
+// inDatabase returns the words that fn finds in the database of a target, which it opens to read. None come after
+// completeTime, also if the database is still being opened then, which a context does not end.
+func inDatabase(cmd *cobra.Command, args []string, fn func(ctx context.Context, db *engine.DB) []string) []string {
 	if len(args) == 0 {
-		return
+		return nil
 	}
 	t := parseTarget(args[0])
 	if t.db == "" {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
 	defer cancel()
-	if db, err := local.Open(ctx, t.db, shared(cmd, readOnly)); err == nil {
-		fn(ctx, db)
-		_ = db.Close() // nothing was written
+	words := make(chan []string, 1)
+	go func() { words <- wordsIn(ctx, cmd, t.db, fn) }()
+	select {
+	case list := <-words:
+		return list
+	case <-ctx.Done():
+		return nil
 	}
+}
+
+func wordsIn(ctx context.Context, cmd *cobra.Command, path string, fn func(ctx context.Context, db *engine.DB) []string) []string {
+	db, err := local.Open(ctx, path, shared(cmd, readOnly))
+	if err != nil {
+		return nil
+	}
+	defer db.Close() // nothing was written
+	return fn(ctx, db)
 }
 
 // refWords completes the name of a branch or tag of the database that the first argument names.
 func refWords(heads, tags bool) completer {
-	return func(cmd *cobra.Command, args []string, part string) (words []string, how cobra.ShellCompDirective) {
-		inDatabase(cmd, args, func(ctx context.Context, db *engine.DB) {
+	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
+		return inDatabase(cmd, args, func(ctx context.Context, db *engine.DB) (words []string) {
 			branches, named, err := db.Refs(ctx)
 			if !heads || err != nil {
 				branches = nil
@@ -216,37 +230,36 @@ func refWords(heads, tags bool) completer {
 					words = append(words, r.Name)
 				}
 			}
-		})
-		return words, cobra.ShellCompDirectiveNoFileComp
+			return words
+		}), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // sessionWords completes the id of a session of the database that the first argument names.
-func sessionWords(cmd *cobra.Command, args []string, part string) (words []string, how cobra.ShellCompDirective) {
-	inDatabase(cmd, args, func(ctx context.Context, db *engine.DB) {
+func sessionWords(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
+	return inDatabase(cmd, args, func(ctx context.Context, db *engine.DB) (words []string) {
 		list, _ := db.Sessions(ctx)
 		for _, s := range list {
 			if id := s.ID.String(); strings.HasPrefix(id, part) && len(words) < mostWords {
 				words = append(words, id+"\t"+report.Escape(strings.TrimSpace(s.Branch+" "+s.Label), ""))
 			}
 		}
-	})
-	return words, cobra.ShellCompDirectiveNoFileComp
+		return words
+	}), cobra.ShellCompDirectiveNoFileComp
 }
 
 // paths completes the path of a node in a version. before stands before it in the word.
-func paths(cmd *cobra.Command, db, rev, before, part string) (words []string, how cobra.ShellCompDirective) {
+func paths(cmd *cobra.Command, db, rev, before, part string) ([]string, cobra.ShellCompDirective) {
 	group := part[:strings.LastIndex(part, "/")+1]
-	how = cobra.ShellCompDirectiveNoFileComp
-	inDatabase(cmd, []string{db}, func(ctx context.Context, db *engine.DB) {
+	words := inDatabase(cmd, []string{db}, func(ctx context.Context, db *engine.DB) (words []string) {
 		s, err := db.At(ctx, rev)
 		if err != nil {
-			return
+			return nil
 		}
 		defer s.Close()
 		for m, err := range s.Members(ctx, strings.Trim(group, "/")) {
 			if err != nil || len(words) >= mostWords {
-				return
+				return words
 			}
 			_, array := m.Node.Array()
 			switch word := group + m.Name; {
@@ -255,9 +268,13 @@ func paths(cmd *cobra.Command, db, rev, before, part string) (words []string, ho
 				words = append(words, before+word)
 			default:
 				words = append(words, before+word+"/")
-				how |= cobra.ShellCompDirectiveNoSpace
 			}
 		}
+		return words
 	})
+	how := cobra.ShellCompDirectiveNoFileComp
+	if slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "/") }) {
+		how |= cobra.ShellCompDirectiveNoSpace
+	}
 	return words, how
 }

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zarrdb/zarrdb/txn"
 )
 
 // container returns a command that shares the directory with others, and neither the directory
@@ -86,6 +89,58 @@ func TestContainers(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(db, "index", "SOCKET")); err == nil {
 		t.Error("the socket that a killed process left is still there")
+	}
+}
+
+// The program works as a foreign user in a root that is read-only and has nothing else, as the recipe runs it, and
+// beside another container of the volume.
+func TestContainerRecipe(t *testing.T) {
+	recipe := mustAbs(t, "../../examples/operations/container.sh")
+	dir := t.TempDir()
+	run := func(args ...string) *exec.Cmd { return exec.Command("sh", append([]string{recipe, dir}, args...)...) }
+	if out, err := run("version").CombinedOutput(); err != nil {
+		t.Skipf("containers cannot be made, or the program is not static: %v: %s", err, out)
+	}
+	for _, args := range [][]string{{"init", "/data/w.zdb"}, {"create", "/data/w.zdb:a", "--shape", "2", "--dtype", "int8", "-m", "a"}} {
+		if out, err := run(args...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v: %s", args, err, out)
+		}
+	}
+	server := run("serve", "/data/w.zdb", "--local", "--idle", "0s")
+	must.Do(t, server.Start())
+	defer func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	}()
+	awaitHolder(t, filepath.Join(dir, "w.zdb"))
+	if out, err := run("write", "/data/w.zdb:a", "--all", "--value", "7", "-m", "seven").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := run("read", "/data/w.zdb:a").CombinedOutput(); err != nil || string(out) != "[7, 7]\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if out, err := run("init", "/x.zdb").CombinedOutput(); err == nil || !strings.Contains(string(out), "read-only file system") {
+		t.Errorf("outside of the volume: %q, %v", out, err)
+	}
+}
+
+// A backup waits for another one to the same place, which has it open and serves no other process.
+func TestBackupsWait(t *testing.T) {
+	dir := t.TempDir()
+	db, dest := filepath.Join(dir, "w.zdb"), filepath.Join(dir, "backup.zdb")
+	must.Get(runProcess("init", db))(t)
+	must.Get(runProcess("backup", db, dest))(t)
+	other := must.Get(txn.Open(dest, nil))(t)
+	second := exec.Command("zarrdb", "backup", db, dest)
+	messages := must.Get(second.StderrPipe())(t)
+	must.Do(t, second.Start())
+	line, err := bufio.NewReader(messages).ReadString('\n')
+	if err != nil || !strings.Contains(line, "waiting for the backup to "+dest) {
+		t.Errorf("%q, %v", line, err)
+	}
+	must.Do(t, other.Close())
+	if err := second.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -54,6 +54,8 @@ func Main(tables table.Formats) {
 
 // run runs a command line, prints its error on one line, and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	root := newRoot()
 	root.SetArgs(args)
 	if stdin != nil {
@@ -65,12 +67,25 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	out := &stdoutWriter{w: &blockingWriter{blocking: blocking{ctx: ctx}, w: stdout}}
 	root.SetOut(out)
 	root.SetErr(stderr)
+	before := root.PersistentPreRunE
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		err := before(cmd, args)
+		if err == nil {
+			page(cmd, out, cancel)
+		}
+		return err
+	}
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		addCompleters(root)
 	}
 	misnamed := strictHelp(root)
 	err := root.ExecuteContext(ctx)
 	_ = out.flush() // it remembers the error
+	if p, ok := out.w.w.(*pager); ok {
+		if p.end(); p.left {
+			return exitOK
+		}
+	}
 	if err == nil {
 		err = cmp.Or(*misnamed, out.err)
 	}

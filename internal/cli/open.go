@@ -39,6 +39,10 @@ func shared(cmd *cobra.Command, o *engine.Options) local.OpenOptions {
 	if o != nil {
 		to.Engine = *o
 	}
+	if to.Engine.Author == "" {
+		set, _ := settings() // applySettings returns the error
+		to.Engine.Author = set["author"]
+	}
 	to.Engine.Warn = func(text string) { warn(cmd, text) }
 	wait(cmd, &to)
 	return to

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"sync/atomic"
 	"time"
@@ -21,6 +23,31 @@ type progress struct {
 	bar   *mpb.Bar
 	begun time.Time
 	bytes atomic.Int64
+	lines progressLines
+}
+
+// progressLines writes progress for a program that started this one, see --progress-lines.
+type progressLines struct {
+	to         io.Writer // nil without that flag
+	what, unit string
+	last       time.Time
+}
+
+func newLines(cmd *cobra.Command, what, unit string) progressLines {
+	if !isSet(cmd, "progress-lines") {
+		return progressLines{}
+	}
+	return progressLines{to: cmd.ErrOrStderr(), what: what, unit: unit}
+}
+
+// report writes a line, at most ten in a second.
+func (l *progressLines) report(what string, done, total int64) {
+	if l.to == nil || time.Since(l.last) < 100*time.Millisecond && (total == 0 || done < total) {
+		return
+	}
+	l.last = time.Now()
+	line, _ := json.Marshal(map[string]any{"what": what, "unit": l.unit, "done": done, "total": total}) // no text can fail
+	fmt.Fprintf(l.to, "\x1e%s\n", line)
 }
 
 // onTerminal reports whether standard error is a terminal.
@@ -36,17 +63,17 @@ func showsProgress(cmd *cobra.Command) bool {
 
 // newProgress counts keys, elements of an array or versions.
 func newProgress(cmd *cobra.Command, what, unit string) *progress {
-	return barWith(cmd, what, decor.CountersNoUnit("%d / %d "+unit))
+	return barWith(cmd, what, unit, decor.CountersNoUnit("%d / %d "+unit))
 }
 
 // newByteProgress counts bytes.
 func newByteProgress(cmd *cobra.Command, what string) *progress {
-	return barWith(cmd, what, decor.Counters(decor.SizeB1024(0), "% .1f / % .1f"))
+	return barWith(cmd, what, "bytes", decor.Counters(decor.SizeB1024(0), "% .1f / % .1f"))
 }
 
-func barWith(cmd *cobra.Command, what string, counters decor.Decorator) *progress {
+func barWith(cmd *cobra.Command, what, unit string, counters decor.Decorator) *progress {
 	if !showsProgress(cmd) {
-		return &progress{}
+		return &progress{lines: newLines(cmd, what, unit)}
 	}
 	out := &progress{begun: time.Now()}
 	p := mpb.New(mpb.WithOutput(cmd.ErrOrStderr()), mpb.WithRefreshRate(200*time.Millisecond))
@@ -72,6 +99,7 @@ func (p *progress) rate() string {
 func (p *progress) update(r engine.Progress) {
 	endsItself.Store(true)
 	if p.bar == nil {
+		p.lines.report(p.lines.what, r.Keys, r.TotalKeys)
 		return
 	}
 	p.bytes.Store(r.Bytes)
@@ -103,10 +131,12 @@ type phases struct {
 	p    *mpb.Progress
 	bar  *mpb.Bar
 	text atomic.Pointer[string]
+
+	lines progressLines
 }
 
 func newPhases(cmd *cobra.Command) *phases {
-	out := &phases{}
+	out := &phases{lines: newLines(cmd, "", "")}
 	if !showsProgress(cmd) {
 		return out
 	}

@@ -53,11 +53,12 @@ func TestWriteBesideCompletion(t *testing.T) {
 	must.Get(runProcess("init", db))(t)
 	cmd, tried := newRoot(), false
 	cmd.SetContext(t.Context())
-	inDatabase(cmd, []string{db}, func(context.Context, *engine.DB) {
+	wordsIn(t.Context(), cmd, db, func(context.Context, *engine.DB) []string {
 		tried = true
 		if out, err := exec.Command("zarrdb", "tag", db, "v1").CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
+		return nil
 	})
 	if !tried {
 		t.Error("the database was not opened")

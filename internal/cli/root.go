@@ -26,6 +26,10 @@ REV~N is the N-th commit before, REV^N the N-th parent of a merge, and REV@{when
 where a branch was N moves ago or at a time: main@{1}, 'main@{2 days ago}',
 'main@{2026-01-31 12:00}' (local, or with a zone such as Z or +02:00).
 
+A TARGET or DB that begins with : or @ is in the database of $ZARRDB_DB, or of the line
+"database = DIR" of ~/.config/zarrdb/settings, which may have author, pager, progress
+(yes or no) and wait too. $ZARRDB_PAGER or $PAGER shows long output, NO_COLOR=1 has no colours.
+
 Names, messages and values are shown with control characters as \u001b or \n, so
 that nothing in a store is obeyed by a terminal; --json says exactly what there is.
 
@@ -51,13 +55,18 @@ func newRoot() *cobra.Command {
 		Version:       versionText(),
 	}
 	grouping(root)
-	root.PersistentPreRun = quiet
-	root.SetVersionTemplate("{{.Version}}\n")
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		quiet(cmd, args)
+		return applySettings(cmd)
+	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see \"%s --help\"", err, cmd.CommandPath())
 	})
 	root.PersistentFlags().Bool("quiet", false, "show no progress and no notes, and nothing of a command that copies or writes but warnings and errors")
 	root.PersistentFlags().Bool("no-progress", false, "show no progress on a terminal")
+	root.PersistentFlags().Bool("no-pager", false, "show the output of log, diff, show, blame and reflog without a pager")
+	root.PersistentFlags().Bool("progress-lines", false, "write progress as lines of JSON to the standard error, each after the byte 0x1e: for programs")
+	_ = root.PersistentFlags().MarkHidden("progress-lines")
 	root.PersistentFlags().Var(new(duration), "wait", "wait so long, `TIME` such as 30s or 5m, for another process that has a database open")
 	root.AddGroup(
 		&cobra.Group{ID: groupData, Title: "Data in and out:"},
@@ -74,13 +83,14 @@ func newRoot() *cobra.Command {
 	}
 	add(groupData, initCmd(), importCmd(), exportCmd(), readCmd(), plotCmd(), writeCmd(), serveCmd(), demoCmd())
 	add(groupNodes, uiCmd(), lsCmd(), treeCmd(), infoCmd(), createCmd(), attrsCmd(), resizeCmd(), mvCmd(), cpCmd(), rmCmd())
-	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), commitCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), eraseCmd(), reflogCmd(), undoCmd(), keepCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd(), fetchCmd())
+	add(groupVersions, logCmd(), showCmd(), diffCmd(), blameCmd(), bisectCmd(), branchCmd(), tagCmd(), checkoutCmd(), commitCmd(), resetCmd(), revertCmd(), mergeCmd(), rebaseCmd(), cherryPickCmd(), eraseCmd(), reflogCmd(), undoCmd(), keepCmd(), sessionCmd(), cloneCmd(), pushCmd(), pullCmd(), fetchCmd())
 	add(groupRaw, getCmd(), putCmd(), keysCmd(), catCmd(), urlCmd(), refsCmd())
 	add(groupCare, statsCmd(), fsckCmd(), expireCmd(), gcCmd(), backupCmd(), restoreCmd())
 	root.AddCommand(versionCmd(), remoteDirCmd())
 	for _, c := range root.Commands() {
 		c.SuggestFor = otherNames[c.Name()]
 	}
+	addDefault(root)
 	addCompletion(root)
 	root.InitDefaultHelpCmd()
 	if c, _, err := root.Find([]string{"help"}); err == nil {
@@ -100,8 +110,8 @@ func newRoot() *cobra.Command {
 
 // otherNames maps names of commands in other programs to ours, for suggestions.
 var otherNames = map[string][]string{
-	"init": {"new"}, "import": {"add", "append", "load"}, "export": {"checkout", "convert", "dump", "save"}, "ls": {"list", "dir"},
-	"info": {"describe"}, "mv": {"rename", "move"}, "cp": {"copy"}, "rm": {"delete", "remove"}, "stats": {"status", "du"},
+	"init": {"new"}, "import": {"add", "append", "load"}, "export": {"convert", "dump", "save"}, "ls": {"list", "dir"},
+	"info": {"describe"}, "mv": {"rename", "move"}, "cp": {"copy"}, "rm": {"delete", "remove"}, "stats": {"du"}, "commit": {"status"},
 	"log": {"history"}, "reset": {"rollback"}, "session": {"begin"}, "fsck": {"check", "verify"}, "gc": {"prune", "vacuum"},
 }
 

@@ -30,6 +30,7 @@ func serveFiles(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // bucket starts a server like S3 that lives as long as the script. The file requests has a line for each request.
+// It refuses the keys in the file denied. If that is empty, it ends all connections.
 func bucket(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: bucket NAME")
@@ -41,6 +42,16 @@ func bucket(ts *testscript.TestScript, neg bool, args []string) {
 		if f, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666); err == nil {
 			fmt.Fprintln(f, r.Method, r.URL.Path)
 			_ = f.Close()
+		}
+		keys, err := os.ReadFile(ts.MkAbs("denied"))
+		if err == nil && strings.TrimSpace(string(keys)) == "" {
+			panic(http.ErrAbortHandler)
+		}
+		for key := range strings.FieldsSeq(string(keys)) {
+			if strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/") {
+				http.Error(w, "<Error><Code>ExpiredToken</Code></Error>", http.StatusForbidden)
+				return
+			}
 		}
 		h.ServeHTTP(w, r)
 	}))

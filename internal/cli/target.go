@@ -322,7 +322,8 @@ func (f *sourceFlags) openIn(ctx context.Context, cmd *cobra.Command, s string) 
 	if err != nil {
 		return nil, err
 	}
-	t := parseTargetOf(s, f.opened == nil)
+	// Of many sources, files of formats are no remotes.
+	t := parseTargetOf(s, f.opened == nil || strings.Contains(s, "@") || path.Ext(s) == "")
 	if t.url != "" {
 		if f.session != "" {
 			return nil, usagef("--session needs a database")
@@ -420,15 +421,15 @@ func (f *sourceFlags) expand(cmd *cobra.Command, args []string) ([]string, error
 // concurrent use.
 type openOnce struct {
 	mu  sync.Mutex
-	dbs []*engine.DB
+	dbs map[string]*engine.DB // by the name that each was opened by
 }
 
 // open returns a handle of a database, which the first call opens for reading.
 func (s *openOnce) open(cmd *cobra.Command, dir string, o *engine.Options) (*engine.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, db := range s.dbs {
-		if sameFile(db.Dir(), dir) {
+	for name, db := range s.dbs {
+		if name == dir || sameFile(db.Dir(), dir) {
 			return db.Handle(o)
 		}
 	}
@@ -436,7 +437,10 @@ func (s *openOnce) open(cmd *cobra.Command, dir string, o *engine.Options) (*eng
 	if err != nil {
 		return nil, err
 	}
-	s.dbs = append(s.dbs, db)
+	if s.dbs == nil {
+		s.dbs = map[string]*engine.DB{}
+	}
+	s.dbs[dir] = db
 	return db.Handle(o)
 }
 

@@ -50,7 +50,7 @@ var quieted = map[string]bool{
 
 // quiet makes a command say nothing, if that is asked for.
 func quiet(cmd *cobra.Command, args []string) {
-	if isSet(cmd, "quiet") && quieted[cmd.Name()] && !slices.Contains(args, "-") {
+	if !given(cmd, "json") && isSet(cmd, "quiet") && quieted[cmd.Name()] && !slices.Contains(args, "-") {
 		cmd.SetOut(io.Discard)
 	}
 }

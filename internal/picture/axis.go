@@ -178,6 +178,20 @@ func (x *Axis) Measure(i int64) string {
 
 func (x *Axis) degrees() bool { return strings.HasPrefix(x.Units, "degree") }
 
+// Kind is a text that axes have in common whose distances are of one kind: of degrees, of a unit, of times,
+// or of elements.
+func (x *Axis) Kind() string {
+	switch {
+	case x.Labels != nil && x.Labels.Times():
+		return "time"
+	case x.Labels == nil || !x.Numbers():
+		return ""
+	case x.degrees():
+		return "degree"
+	}
+	return x.Units
+}
+
 // Title is the name with the units of its labels.
 func (x *Axis) Title() string {
 	if x.Labels == nil || x.Units == "" || x.Units == "1" || x.degrees() {
@@ -265,7 +279,7 @@ func (x *Axis) Scale(l Line) Scale {
 	if l.Dim < 0 || l.Len == 0 {
 		return Scale{}
 	}
-	s := Scale{Name: x.Name, Label: func(k int) string { return x.Label(l.Index(k)) }}
+	s := Scale{Name: x.Name, Title: x.Title(), Label: func(k int) string { return x.Label(l.Index(k)) }}
 	if l.list != nil || l.Step == 0 {
 		return s
 	}

@@ -171,13 +171,29 @@ func sideOf(a *zarr.Array, dec *cf.Decoder) side {
 
 // read reads elements, decoded and in memory layout.
 func (s side) read(ctx context.Context, sel zarr.Selection) ([]byte, error) {
+	b, err := s.stored(ctx, sel, nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.decode(b)
+}
+
+// stored reads elements as they are stored, into buf if it has room.
+func (s side) stored(ctx context.Context, sel zarr.Selection, buf []byte) ([]byte, error) {
 	shape, err := s.a.Resolve(sel)
 	if err != nil {
 		return nil, err
 	}
-	b := make([]byte, product(shape)*int64(s.a.Type().Size()))
-	if err := s.a.ReadBytes(ctx, sel, b); err != nil || s.dec == nil {
-		return b, err
+	n := product(shape) * int64(s.a.Type().Size())
+	if n > int64(cap(buf)) {
+		buf = make([]byte, n)
+	}
+	return buf[:n], s.a.ReadBytes(ctx, sel, buf[:n])
+}
+
+func (s side) decode(b []byte) ([]byte, error) {
+	if s.dec == nil {
+		return b, nil
 	}
 	return s.dec.Append(nil, b)
 }

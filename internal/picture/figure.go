@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"fmt"
 	"image"
 	"image/png"
@@ -33,6 +34,11 @@ type Figure struct {
 	Limits Limits
 	// Y and X name rows and columns.
 	Y, X Scale
+	// Free says that rows and columns are of different kinds, so that the drawing has no proportions of its own.
+	Free bool
+	// Size is that of a column of an image, in a unit of length, for a scale bar; 0 is not known.
+	Size float64
+	Unit string
 	// Coast are lines over a plane, in elements; see [Coast].
 	Coast [][]float64
 	// Text prints a value; nil prints values as numbers.
@@ -67,8 +73,8 @@ func (f *Figure) Ends(l Limits) (lo, hi string) {
 
 // Scale names the places along an axis.
 type Scale struct {
-	// Name of the axis.
-	Name string
+	// Name of the axis, and Title with units.
+	Name, Title string
 	// Label is the text of the k-th row or column.
 	Label func(k int) string
 	// Ticks are at most so many labels; nil has some at equal distances.
@@ -144,7 +150,9 @@ func (l layout) height() int { return l.box.Max.Y + l.bottom }
 func (f *Figure) fit(width, height int) (int, int) {
 	y, x := f.Window.Y, f.Window.X
 	aspect := float64(int64(y.Len)*y.Skip) / float64(int64(x.Len)*x.Skip)
-	aspect = min(max(aspect, 0.2), 1.5)
+	if aspect = min(max(aspect, 0.2), 1.5); f.Free {
+		aspect = min(max(aspect, 0.5), 1)
+	}
 	h := int(math.Round(float64(width) * aspect))
 	if h > height {
 		return max(int(math.Round(float64(height)/aspect)), 1), height
@@ -160,6 +168,11 @@ func (f *Figure) layout(width int) layout {
 		l.bottom += 2 * lineHeight
 		if n := len(f.legend()); n > 0 {
 			l.bottom += (n-1)/f.classColumns(w)*lineHeight - lineHeight
+		} else if f.Window.Pixels == nil {
+			for _, t := range f.barTicks(w) {
+				half := textWidth(t.text) / 2
+				l.left, l.right = max(l.left, int(half-t.at*float64(w))+4), max(l.right, int(half-(1-t.at)*float64(w))+4)
+			}
 		}
 	}
 	for _, t := range f.yTicks() {
@@ -204,15 +217,23 @@ func (s Scale) ticks(n, most int) (out []tick) {
 // Ticks are at most so many values at round numbers, or at parts of the scale where values have
 // texts or there are no round numbers between the limits.
 func (l Limits) Ticks(most int, t dtype.Type, text func(float64) string) (out []Tick) {
-	if text == nil {
-		values := l.rounds(most)
+	if text == nil || t.Kind() == dtype.Timedelta { // a round count of a unit is a round span
+		least := 0.0
+		if k := t.Kind(); k == dtype.Bool || k == dtype.Int || k == dtype.Uint {
+			least = 1
+		}
+		values := l.rounds(most, least)
 		texts := tickTexts(values)
 		for i, v := range values {
-			if l.Log && l.Hi >= 2*l.Lo { // else values are at equal distances
+			if text != nil {
+				texts[i] = text(v)
+			} else if l.Log && l.Hi >= 2*l.Lo { // else values are at equal distances
 				texts[i] = Number(v, 3, 64)
 			}
 			out = append(out, Tick{v, v, texts[i]})
 		}
+	}
+	if text == nil {
 		text = func(v float64) string { return l.Number(v, t) }
 	}
 	if len(out) > 1 {
@@ -228,8 +249,23 @@ func (l Limits) Ticks(most int, t dtype.Type, text func(float64) string) (out []
 	return out
 }
 
-func (f *Figure) valueTicks(reverse bool) (out []tick) {
-	for _, t := range f.Limits.Ticks(mostTicks, f.Window.Type, f.Text) {
+// barTicks are those of the bar of colours, as many as have room.
+func (f *Figure) barTicks(width int) (out []tick) {
+	for most := mostTicks; most > 1; most-- {
+		wide := 0.0
+		out = f.valueTicks(false, most)
+		for _, t := range out {
+			wide += textWidth(t.text) + 10
+		}
+		if wide <= float64(width) {
+			break
+		}
+	}
+	return out
+}
+
+func (f *Figure) valueTicks(reverse bool, most int) (out []tick) {
+	for _, t := range f.Limits.Ticks(most, f.Window.Type, f.Text) {
 		at := f.Limits.place(t.Value)
 		if reverse {
 			at = 1 - at
@@ -244,7 +280,7 @@ func (f *Figure) yTicks() []tick {
 	case Plane:
 		return f.Y.ticks(f.Window.Y.Len, mostTicks)
 	case Series:
-		return f.valueTicks(true)
+		return f.valueTicks(true, mostTicks)
 	}
 	_, most := f.counts(bins)
 	return []tick{{0, strconv.FormatInt(most, 10)}, {1, "0"}}
@@ -264,7 +300,7 @@ func (f *Figure) draw(c canvas, l layout) {
 	w, h := float64(l.box.Dx()), float64(l.box.Dy())
 	c.text(10, lineHeight, -1, f.Title)
 	c.line(faint, [2]float64{x0, y0}, [2]float64{x0 + w, y0}, [2]float64{x0 + w, y0 + h}, [2]float64{x0, y0 + h}, [2]float64{x0, y0})
-	xTicks := f.valueTicks(false)
+	xTicks := f.barTicks(l.box.Dx())
 	if f.Kind != Bars {
 		widest := 1.0
 		for _, t := range f.X.ticks(f.Window.X.Len, mostTicks) {
@@ -280,9 +316,9 @@ func (f *Figure) draw(c canvas, l layout) {
 		c.line(ink, [2]float64{x0 + t.at*w, y0 + h}, [2]float64{x0 + t.at*w, y0 + h + 4})
 		c.text(x0+t.at*w, y0+h+lineHeight, 0, t.text)
 	}
-	c.text(x0+w/2, y0+h+2*lineHeight, 0, f.X.Name)
+	c.text(x0+w/2, y0+h+2*lineHeight, 0, cmp.Or(f.X.Title, f.X.Name))
 	if f.Kind == Plane {
-		c.text(x0, y0-6, 0, f.Y.Name)
+		c.text(x0, y0-6, 0, cmp.Or(f.Y.Title, f.Y.Name))
 	}
 	switch f.Kind {
 	case Plane:
@@ -291,6 +327,7 @@ func (f *Figure) draw(c canvas, l layout) {
 		}
 		c.picture(f.image(l.box.Dx(), l.box.Dy()), l.box.Min.X, l.box.Min.Y, l.box.Dx(), l.box.Dy())
 		f.coast(c, x0, y0, w, h)
+		f.scaleBar(c, x0+w, y0+h, w)
 		if f.Window.Pixels != nil { // colours of their own have no scale
 			return
 		}
@@ -321,7 +358,7 @@ func (f *Figure) draw(c canvas, l layout) {
 				}
 			}
 		}
-		for _, t := range f.valueTicks(false) {
+		for _, t := range f.barTicks(l.box.Dx()) {
 			c.line(ink, [2]float64{x0 + t.at*w, y + 2}, [2]float64{x0 + t.at*w, y + 5})
 			c.text(x0+t.at*w, y+lineHeight, 0, t.text)
 		}
@@ -339,6 +376,30 @@ func (f *Figure) draw(c canvas, l layout) {
 			c.fill(blue, x0+w*float64(i)/bins+1, y0+h-tall, w/bins-1, tall)
 		}
 	}
+}
+
+// scaleBar draws a bar of a round length, at most a fifth of the width, in the lower right corner.
+func (f *Figure) scaleBar(c canvas, right, bottom, w float64) {
+	total := f.Size * float64(f.Window.X.Len)
+	if f.Unit == "" || !(total > 0) || math.IsInf(total, 0) {
+		return
+	}
+	size := math.Pow(10, math.Floor(math.Log10(total/5)))
+	for _, m := range []float64{5, 2} {
+		if m*size <= total/5 {
+			size *= m
+			break
+		}
+	}
+	unit, long := f.Unit, size/total*w
+	if short := map[string]string{"micrometer": "µm", "nanometer": "nm", "millimeter": "mm"}[unit]; short != "" {
+		unit = short
+	}
+	text := Number(size, 2, 64) + " " + unit
+	wide := max(long, textWidth(text)) + 12
+	c.fill(paper, right-wide-6, bottom-28, wide, 22)
+	c.fill(ink, right-wide/2-6-long/2, bottom-12, long, 3)
+	c.text(right-wide/2-6, bottom-16, 0, text)
 }
 
 // legend lists the classes, and an entry for values that belong to no class.

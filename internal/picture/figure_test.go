@@ -2,6 +2,7 @@ package picture
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -254,7 +255,7 @@ func TestTicks(t *testing.T) {
 	}
 	f := figure()
 	f.Limits = Limits{Lo: -0.13, Hi: 1.02}
-	if got := fmt.Sprint(f.valueTicks(false)); !strings.Contains(got, " 0} ") || strings.Count(got, "{") != 6 {
+	if got := fmt.Sprint(f.valueTicks(false, mostTicks)); !strings.Contains(got, " 0} ") || strings.Count(got, "{") != 6 {
 		t.Error(got)
 	}
 }
@@ -333,7 +334,7 @@ func TestTicksOfEveryRange(t *testing.T) {
 			f := figure()
 			f.Limits, f.Window.Values = Limits{Lo: lo, Hi: hi}, []float64{lo, hi, lo, hi, lo, hi}
 			seen := map[string]bool{}
-			for _, tick := range f.valueTicks(false) {
+			for _, tick := range f.valueTicks(false, mostTicks) {
 				if seen[tick.text] && lo < hi && !math.IsInf(hi, 0) {
 					t.Errorf("%g to %g: %q twice", lo, hi, tick.text)
 				}
@@ -377,10 +378,59 @@ func TestAnimate(t *testing.T) {
 		if len(g.Image) != c.frames || turns != c.frames || g.Delay[0] != frameDelay || g.LoopCount != 0 {
 			t.Errorf("%+v: %d frames, %d turns, %v", c, len(g.Image), turns, g.Delay[:1])
 		}
+		p.Limits, p.Note, b = &Limits{Lo: 0, Hi: 1}, "DAPI, GFP", bytes.Buffer{} // added channels
+		p.Compose = func(ctx context.Context, r Request) (*Window, error) {
+			w, err := Read(ctx, a, r)
+			if err == nil {
+				w.Pixels = bytes.Repeat([]byte{255, 0, 0, 255}, len(w.Values))
+			}
+			return w, err
+		}
+		must.Do(t, p.Animate(t.Context(), &b, 0, 100, nil))
+		if n := len(must.Get(gif.DecodeAll(&b))(t).Image); n != c.frames {
+			t.Errorf("%+v: %d frames of channels", c, n)
+		}
+		p.Select = zarr.Sel(zarr.At(0))
+		if f := must.Get(p.Figure(t.Context()))(t); !strings.Contains(f.Title, "DAPI, GFP") {
+			t.Errorf("%q", f.Title)
+		}
 		for i, img := range g.Image {
 			if img.Rect != g.Image[0].Rect || len(img.Palette) != 256 {
 				t.Errorf("%+v: frame %d is %v", c, i, img.Rect)
 			}
+		}
+	}
+}
+
+// Ticks of whole numbers are whole, and those of spans round. Rows and columns of two kinds, such as depths
+// along latitudes, have no proportions.
+func TestBar(t *testing.T) {
+	second := must.Get(dtype.NewTimedelta("s", 1))(t)
+	for _, c := range []struct {
+		l    Limits
+		t    dtype.Type
+		want string
+	}{{Limits{Lo: 0, Hi: 1}, dtype.NewBool(), "0 1"}, {Limits{Lo: 1, Hi: 3}, dtype.NewInt(8), "1 2 3"}, {Limits{Lo: 0, Hi: 1}, dtype.NewFloat(32), "0 0.2 0.4 0.6 0.8 1"}, {Limits{Lo: 8793, Hi: 86953}, second, "20000 s 40000 s 60000 s 80000 s"}} {
+		var got []string
+		for _, tick := range c.l.Ticks(6, c.t, TextOf(c.t, nil)) {
+			got = append(got, tick.Text)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%v: %q, want %q", c.t, got, c.want)
+		}
+	}
+	f := figure()
+	f.Window.Y, f.Window.X = Line{Len: 19, Skip: 1}, Line{Len: 141, Skip: 1}
+	for _, f.Free = range []bool{false, true} {
+		if w, h := f.fit(800, 800); w != 800 || h >= 400 != f.Free {
+			t.Errorf("%v: %d × %d", f.Free, w, h)
+		}
+	}
+	f.Limits, f.Window.Type = Limits{Lo: 1 << 60, Hi: 1<<60 + 600}, dtype.NewInt(64)
+	l := f.layout(400)
+	for _, tick := range f.barTicks(400) { // none is cut
+		if at, half := float64(l.box.Min.X)+400*tick.at, textWidth(tick.text)/2; at < half || at+half > float64(l.width()) {
+			t.Errorf("%q at %v of %d", tick.text, at, l.width())
 		}
 	}
 }

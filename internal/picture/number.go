@@ -91,10 +91,10 @@ func multiples(lo, hi float64, most int, steps ...float64) (out []float64) {
 }
 
 // rounds are at most so many round values between the limits: on a scale of ratios 1, 2 and 5 times
-// powers of ten, or these powers, or some of them.
-func (l Limits) rounds(most int) (out []float64) {
+// powers of ten, or these powers, or some of them. Others are multiples of least, if that is not 0.
+func (l Limits) rounds(most int, least float64) (out []float64) {
 	if !l.Log || l.Hi < 2*l.Lo {
-		return rounds(l.Lo, l.Hi, 0, most)
+		return rounds(l.Lo, l.Hi, least, most)
 	}
 	for _, step := range []struct {
 		of    []float64

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/zarrdb/zarrdb/zarr"
@@ -30,6 +31,12 @@ type Plot struct {
 	// Flip turns the rows around, and Coast draws coasts over latitudes and longitudes.
 	Flip, Coast bool
 	missing     bool // a plane without values is a figure too
+	// Compose reads colours of channels, elements along the axis Across, of which the title says Note.
+	Compose func(ctx context.Context, r Request) (*Window, error)
+	Across  int
+	Note    string
+	// Name is that of the array in the title, its path if it is "".
+	Name string
 	// LongName puts the attribute long_name into the title.
 	LongName bool
 }
@@ -101,9 +108,12 @@ func (p *Plot) Figure(ctx context.Context) (*Figure, error) {
 		}
 	}
 	var w *Window
-	if kind == Series {
+	switch {
+	case kind == Series:
 		w, err = ReadRow(ctx, p.Array, p.Request)
-	} else {
+	case p.Compose != nil:
+		w, err = p.Compose(ctx, p.Request)
+	default:
 		w, err = Read(ctx, p.Array, p.Request)
 	}
 	if err != nil {
@@ -147,6 +157,10 @@ func (p *Plot) Of(ctx context.Context, w *Window, kind Kind) (*Figure, error) {
 		f.Limits = f.Limits.Logarithmic()
 	}
 	f.X, f.Y = x.Scale(w.X), y.Scale(w.Y)
+	if level, err := p.Array.Image(ctx); err == nil && level != nil && kind == Plane && w.X.Dim >= 0 && w.X.Dim < min(len(level.Axes), len(level.Scale)) {
+		f.Size, f.Unit = level.Scale[w.X.Dim]*math.Abs(float64(w.X.Step)), clip(level.Axes[w.X.Dim].Unit, mostText)
+	}
+	f.Free = y.Kind() != x.Kind() && w.Y.Dim >= 0
 	if p.Coast && kind == Plane && w.Y.Step != 0 && w.X.Step != 0 {
 		f.Coast = Coast(y, x)
 	}
@@ -174,7 +188,7 @@ func (p *Plot) rolled(x *Axis, l Line) *Axis {
 
 // title is the line above a figure: the array, the indices that were taken, and the units.
 func (p *Plot) title(ctx context.Context, w *Window, units string) string {
-	title := "/" + p.Array.Path()
+	title := cmp.Or(p.Name, "/"+p.Array.Path())
 	if name := clip(attribute(p.Array.Meta(), "long_name"), 2*mostText); p.LongName && name != "" {
 		title += "  " + name
 	}
@@ -182,7 +196,11 @@ func (p *Plot) title(ctx context.Context, w *Window, units string) string {
 		title += "  " + p.Part
 	}
 	for d, i := range w.At {
-		if d == w.Y.Dim || d == w.X.Dim || w.Pixels != nil && d == len(w.At)-1 {
+		if d == w.Y.Dim || d == w.X.Dim || w.Pixels != nil && p.Compose == nil && d == len(w.At)-1 {
+			continue
+		}
+		if p.Compose != nil && d == p.Across {
+			title += "  " + clip(p.Note, mostTitle/2)
 			continue
 		}
 		x := NewAxis(ctx, p.Array, d, p.Beside)
@@ -238,12 +256,13 @@ func (f *Figure) clipped() *Figure {
 // with returns the figure with other texts of axes and classes.
 func (f *Figure) with(escape func(string) string) *Figure {
 	g := *f
+	g.Unit = escape(f.Unit)
 	g.Map.Classes = slices.Clone(f.Map.Classes)
 	for i, c := range g.Map.Classes {
 		g.Map.Classes[i].Text = escape(c.Text)
 	}
 	for _, s := range []*Scale{&g.X, &g.Y} {
-		s.Name = escape(s.Name)
+		s.Name, s.Title = escape(s.Name), escape(s.Title)
 		if label := s.Label; label != nil {
 			s.Label = func(k int) string { return escape(label(k)) }
 		}

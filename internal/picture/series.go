@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/zarrdb/zarrdb/zarr"
@@ -70,8 +71,8 @@ func (row *Row) Dim() int { return row.x.Dim }
 // Index is the index of the i-th element in the dimension.
 func (row *Row) Index(i int64) int64 { return row.x.Index(i * row.x.skip) }
 
-// bytes reads elements, decoded and in memory layout.
-func (row *Row) bytes(ctx context.Context, lo, hi int64) ([]byte, error) {
+// stored reads elements as they are stored.
+func (row *Row) stored(ctx context.Context, lo, hi int64, buf []byte) ([]byte, error) {
 	if row.x.Dim >= 0 {
 		switch {
 		case row.x.Step() != 0:
@@ -86,13 +87,16 @@ func (row *Row) bytes(ctx context.Context, lo, hi int64) ([]byte, error) {
 			row.at[row.x.Dim] = zarr.List(list...)
 		}
 	}
-	return row.side.read(ctx, zarr.Orthogonal(row.at...))
+	return row.side.stored(ctx, zarr.Orthogonal(row.at...), buf)
 }
 
 // Texts calls yield with the JSON of each of the elements lo to hi, less one. Complex numbers are
 // their magnitude.
 func (row *Row) Texts(ctx context.Context, lo, hi int64, yield func(i int64, text []byte)) error {
-	b, err := row.bytes(ctx, lo, hi)
+	b, err := row.stored(ctx, lo, hi, nil)
+	if err == nil {
+		b, err = row.side.decode(b)
+	}
 	if err != nil {
 		return err
 	}
@@ -112,6 +116,9 @@ func (row *Row) Texts(ctx context.Context, lo, hi int64, yield func(i int64, tex
 	}
 	return err
 }
+
+// rowBytes is how much of a row is read at once, if a chunk has so much of it.
+const rowBytes = 16 << 20
 
 // ReadRow reads a row for a drawing that is Width columns wide. If it has more than two elements
 // for each, neighbours share a column: of each run of 2·Skip elements the window has the least
@@ -135,31 +142,41 @@ func ReadRow(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 		sign = 1 << 63
 	}
 	var all []uint64
-	piece := row.Piece(PieceElements)
+	size, at := int64(a.Type().Size()), int64(-1)
+	few := row.Piece(PieceElements)
+	piece := max(few, min(row.x.chunk, rowBytes/max(size, 1))) // a chunk of many pieces may be decoded for each
+	var stored []byte
+	var values []float64
 	for lo := int64(0); lo < n; lo += piece {
-		hi := min(lo+piece, n)
-		b, err := row.bytes(ctx, lo, hi)
-		if err != nil {
+		if stored, err = row.stored(ctx, lo, min(lo+piece, n), stored); err != nil {
 			return nil, err
 		}
-		_, b, _ = partOf(row.side.t, b, r.Part)
-		values, words := AppendFloats(nil, w.Type, b), integerWords(w.Type, b)
-		if half == 1 {
-			w.Values, all = append(w.Values, values...), append(all, words...)
-			continue
-		}
-		for i, v := range values {
-			at, e := lo+int64(i), extreme{v: v}
-			if words != nil {
-				e.order = words[i] ^ sign
+		for part := range slices.Chunk(stored, int(max(few*size, 1))) {
+			b, err := row.side.decode(part)
+			if err != nil {
+				return nil, err
 			}
-			add(&extremes, e)
-			if run := at / (2 * half); at == n-1 || at%(2*half) == 2*half-1 && run < runs-1 {
-				w.Values = append(w.Values, extremes[0].v, extremes[1].v)
+			_, b, _ = partOf(row.side.t, b, r.Part)
+			var words []uint64
+			values, words = AppendFloats(values[:0], w.Type, b), integerWords(w.Type, b)
+			if half == 1 {
+				w.Values, all = append(w.Values, values...), append(all, words...)
+				continue
+			}
+			for i, v := range values {
+				e := extreme{v: v}
 				if words != nil {
-					all = append(all, extremes[0].order^sign, extremes[1].order^sign)
+					e.order = words[i] ^ sign
 				}
-				extremes = [2]extreme{none, none}
+				add(&extremes, e)
+				at++
+				if run := at / (2 * half); at == n-1 || at%(2*half) == 2*half-1 && run < runs-1 {
+					w.Values = append(w.Values, extremes[0].v, extremes[1].v)
+					if words != nil {
+						all = append(all, extremes[0].order^sign, extremes[1].order^sign)
+					}
+					extremes = [2]extreme{none, none}
+				}
 			}
 		}
 	}

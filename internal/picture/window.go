@@ -527,6 +527,12 @@ func (l *line) line(at []zarr.Index) Line {
 func AppendFloats(dst []float64, t dtype.Type, b []byte) []float64 {
 	size := t.Size()
 	part := t
+	if t.Kind() == dtype.Float && t.Format() == "" && size == 4 { // of most arrays
+		for ; len(b) >= 4; b = b[4:] {
+			dst = append(dst, float64(math.Float32frombits(binary.LittleEndian.Uint32(b))))
+		}
+		return dst
+	}
 	if t.Kind() == dtype.Complex {
 		part = dtype.NewFloat(64)
 		if t.Format() != "" {

@@ -604,6 +604,28 @@ func (r *reading) Take(_ context.Context, p gather.Part, _ kv.Value, b []byte, e
 	return err
 }
 
+// PagesBeside returns the names of a page and of those that lie behind it in its bundle, up to so many bytes. A
+// push writes a page before those that it names, so a reader who goes down a tree needs some of them next. The error is
+// [ErrLeft] if the page is not there.
+func (d *Depot) PagesBeside(ctx context.Context, id ID, most uint64) ([]ID, error) {
+	s, i, err := d.listed(ctx, id, func(x *index) ([]byte, int) { return x.pages, pageSize })
+	if err != nil {
+		return nil, fmt.Errorf("%w: page %v", err, id)
+	}
+	x, err := d.index(ctx, &s.Bundles[i])
+	if err != nil {
+		return nil, err
+	}
+	e, _ := find(x.pages, pageSize, &id)
+	from, ids := spanAt(e[20:]).off, []ID{id}
+	for at := 0; at < len(x.pages); at += pageSize {
+		if b := spanAt(x.pages[at+20:]); b.off > from && b.off+b.n <= from+most {
+			ids = append(ids, ID(x.pages[at:][:20]))
+		}
+	}
+	return ids, nil
+}
+
 // PageBundle returns the newest bundle that lists a page. The error is [ErrLeft] if there is none.
 func (d *Depot) PageBundle(ctx context.Context, id ID) (BundleInfo, error) {
 	s, x, err := d.listed(ctx, id, func(x *index) ([]byte, int) { return x.pages, pageSize })

@@ -339,7 +339,8 @@ func filled(key, value string) (*kv.Mem, error) {
 // TestAnswers loses answers of the write that publishes.
 func TestAnswers(t *testing.T) {
 	lost := fmt.Errorf("%w: reset by peer", kv.ErrUnknown)
-	quick := &Options{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
+	var waits []time.Duration
+	quick := &Options{Sleep: func(ctx context.Context, d time.Duration) error { waits = append(waits, d); return ctx.Err() }}
 	for _, test := range []struct {
 		name      string
 		answer    func(apply func() (kv.Tag, error)) (kv.Tag, error)
@@ -361,6 +362,12 @@ func TestAnswers(t *testing.T) {
 		if store.n["settagged"] > triesOfOne {
 			t.Errorf("%s: %v", test.name, store.n)
 		}
+		if strings.Contains(test.name, "lost") || strings.Contains(test.name, "never") { // as of a store that takes one change a second
+			if len(waits) == 0 || slices.Min(waits) < time.Second {
+				t.Errorf("%s: waits of %v", test.name, waits)
+			}
+		}
+		waits = nil
 		if (err == nil) != test.published || test.want != nil && !errors.Is(err, test.want) || test.want == nil && errors.Is(err, kv.ErrUnknown) {
 			t.Errorf("%s: %v", test.name, err)
 		}

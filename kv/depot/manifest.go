@@ -92,6 +92,16 @@ func ParseName(s string) (n Name, ok bool) {
 	return n, errors.Join(err1, err2, err3) == nil && n.String() == s
 }
 
+// IsKey reports whether a key is that of an object of a depot.
+func IsKey(key string) bool {
+	name, is := strings.CutPrefix(key, "b/")
+	if !is {
+		name, is = strings.CutPrefix(key, "s/")
+	}
+	_, ok := ParseName(name)
+	return is && ok || key == manifestKey
+}
+
 // MarshalText implements [encoding.TextMarshaler].
 func (n Name) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
@@ -61,6 +62,9 @@ func unfit(format string, args ...any) error {
 
 func (b *probe) run(ctx context.Context) error {
 	first, err := b.c.SetTagged(ctx, b.key, []byte("1"), kv.NoValue)
+	if errors.Is(err, kv.ErrChanged) {
+		return unfit("it does not make an object where none is")
+	}
 	if err != nil {
 		return err
 	}
@@ -109,20 +113,36 @@ func (b *probe) refuses(ctx context.Context, what, key string, want kv.Tag) erro
 
 // holds checks that a key has a value and its tag.
 func (b *probe) holds(ctx context.Context, key, value string, tag kv.Tag) error {
-	got, err := b.c.GetTagged(ctx, key, kv.NoValue, 100)
+	got, err := b.c.GetTagged(ctx, key, kv.NoValue, 1<<20)
 	if err == nil && (string(got.Value) != value || got.Tag != tag) || errors.Is(err, kv.ErrNotFound) {
 		return unfit("an object is not the one that was written last")
 	}
 	return err
 }
 
-// race writes one key by several at a time under one condition: exactly one must succeed.
+// racerValue is what a racer writes. It is long enough for [kv.WithHold].
+func racerValue(i int) string { return fmt.Sprintf("racer %-16000d", i) }
+
+// race writes one key by several at a time under one condition: exactly one must succeed. A server that looks at the
+// condition when a request begins has the beginnings of all before it gets the rest of one.
 func (b *probe) race(ctx context.Context, what, key string, want kv.Tag) error {
+	var met atomic.Int32
+	all := make(chan struct{})
+	ctx = kv.WithHold(ctx, func() {
+		if met.Add(1) == racers {
+			time.AfterFunc(100*time.Millisecond, func() { close(all) }) // the server gets what was sent
+		}
+		select {
+		case <-all:
+		case <-time.After(time.Second): // one has failed, or the server takes fewer at a time
+		case <-ctx.Done():
+		}
+	})
 	var wg sync.WaitGroup
 	var tags [racers]kv.Tag
 	var errs [racers]error
 	for i := range racers {
-		wg.Go(func() { tags[i], errs[i] = b.c.SetTagged(ctx, key, fmt.Append(nil, "racer ", i), want) })
+		wg.Go(func() { tags[i], errs[i] = b.c.SetTagged(ctx, key, []byte(racerValue(i)), want) })
 	}
 	wg.Wait()
 	winners, winner := 0, 0
@@ -138,7 +158,7 @@ func (b *probe) race(ctx context.Context, what, key string, want kv.Tag) error {
 	case winners > 1:
 		return unfit("of %d writers of which each %s, %d succeed", racers, what, winners)
 	case winners == 1:
-		return b.holds(ctx, key, fmt.Sprint("racer ", winner), tags[winner])
+		return b.holds(ctx, key, racerValue(winner), tags[winner])
 	}
 	for _, err := range errs {
 		if errors.Is(err, kv.ErrUnknown) {

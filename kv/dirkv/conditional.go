@@ -74,6 +74,12 @@ func (s *Store) tag(ctx context.Context, key string) (kv.Tag, error) {
 	return kv.TagOf(b), err
 }
 
+// Lock takes the lock of conditional writes, in the base directory, until unlock.
+func (s *Store) Lock(ctx context.Context) (unlock func(), err error) {
+	unlock, err = s.lock(ctx)
+	return unlock, s.fail("lock", lockName, err)
+}
+
 // lock takes the lock of conditional writes. A crash releases it.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {

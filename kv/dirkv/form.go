@@ -46,6 +46,22 @@ func (f Form) rel(key string) (string, error) {
 	return key, nil
 }
 
+// CheckKey returns kv.ErrInvalidKey for a key that no directory can have on this system.
+func CheckKey(key string) error {
+	if _, err := native.rel(key); err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(key, "/") {
+		if len(name) > maxName {
+			return fmt.Errorf("%w %q: a name of %d bytes cannot be a file", kv.ErrInvalidKey, key, len(name))
+		}
+	}
+	return nil
+}
+
+// maxName is the longest name of common file systems.
+const maxName = 255
+
 // validNames checks the names of a key one by one.
 func (f Form) validNames(key string) error {
 	for rest, more := key, true; more; {

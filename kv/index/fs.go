@@ -17,6 +17,9 @@ type FS = vfs.FS
 // DefaultFS is the operating system's.
 var DefaultFS = osfs.FS
 
+// MemFS returns an empty file system in memory.
+func MemFS() FS { return vfs.NewMem() }
+
 // MakeTop makes the directory of a database. The umask decides its rights. Files and directories below it get the
 // same rights. It is not an error if the directory exists.
 func MakeTop(fs FS, dir string) error { return osfs.MkdirTop(fs, dir) }

@@ -120,11 +120,11 @@ func (c *Client) try(ctx context.Context, build func(context.Context) (*http.Req
 	watch := c.watch(cancel)
 	defer watch.stop()
 	if req.Body != nil && req.Body != http.NoBody {
-		req.Body = &upload{req.Body, watch}
+		req.Body = &upload{ReadCloser: req.Body, watch: watch, hold: kv.Hold(ctx)}
 		if again := req.GetBody; again != nil {
 			req.GetBody = func() (io.ReadCloser, error) {
 				b, err := again()
-				return &upload{b, watch}, err
+				return &upload{ReadCloser: b, watch: watch, hold: kv.Hold(ctx)}, err
 			}
 		}
 	}
@@ -235,11 +235,20 @@ func (w watch) stop() {
 type upload struct {
 	io.ReadCloser
 	watch watch
+	hold  func() // as in [kv.WithHold]
+	begun bool
 }
 
 // Read is called by a goroutine of net/http. The bytes may be mapped.
 func (u *upload) Read(p []byte) (n int, err error) {
 	u.watch.progress()
+	if u.hold != nil {
+		if p = p[:min(len(p), 8<<10)]; u.begun { // what was read before was sent
+			u.hold()
+			u.hold = nil
+		}
+		u.begun = true
+	}
 	err = mmap.Catch(func() (err error) {
 		n, err = u.ReadCloser.Read(p)
 		return err

@@ -69,7 +69,7 @@ func (b *bucket) configure() error {
 		return err
 	}
 	anonymous := b.o.Anonymous || slices.Contains([]string{"yes", "true", "1"}, strings.ToLower(os.Getenv("AWS_NO_SIGN_REQUEST")))
-	endpoint := cmp.Or(b.o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), section["endpoint_url"])
+	endpoint := cmp.Or(b.o.Endpoint, endpointOf(section))
 	b.at.in = cmp.Or(b.o.Region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), section["region"], defaultRegion)
 	for _, c := range b.at.in {
 		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-') {
@@ -90,6 +90,16 @@ func (b *bucket) configure() error {
 		b.identity = identityOf(profile, section)
 	}
 	return nil
+}
+
+// Endpoint returns the URL of the server that buckets are at, as the environment says; "" is Amazon.
+func Endpoint() string {
+	section, _ := loadProfile(os.Getenv("AWS_PROFILE"))
+	return endpointOf(section)
+}
+
+func endpointOf(section map[string]string) string {
+	return cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), section["endpoint_url"])
 }
 
 // credentialKeys are the settings of a profile that give credentials.

@@ -96,7 +96,7 @@ def test_refusals(snap: zarrdb.Snapshot) -> None:
     for sel in (5, (0, 0, 0, 0), (..., ...)):
         with pytest.raises(IndexError):
             a[sel]
-    for bad in ([0, 1], 1.5, True, x > 3):
+    for bad in (1.5, True, "x"):
         with pytest.raises(zarrdb.InvalidError):
             a[bad]
     with pytest.raises(zarrdb.InvalidError, match="version"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import doctest
 import importlib
 import os
 import pkgutil
 from pathlib import Path
 
+import names
 import numpy as np
 import pytest
 import zarr
@@ -35,12 +37,25 @@ def test_docstring(example: doctest.DocTest, repo: zarrdb.Repository, tmp_path: 
     monkeypatch.chdir(tmp_path)
     with repo.transaction(message="first") as store:
         zarr.create_array(store, name="t2m", data=np.full((4, 6), 280, "f4"), chunks=(1, 6), dimension_names=("time", "x"))
-    example.globs = {"zarrdb": zarrdb, "repo": repo, "np": np, "zarr": zarr, "use": codecs.use}
+    example.globs = {"zarrdb": zarrdb, "repo": repo, "np": np, "os": os, "zarr": zarr, "use": codecs.use}
     got: list[str] = []
     failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=got.append).failed
     for db in tmp_path.glob("*.zdb"):
         end(db)
     assert not failed, "".join(got)
+
+
+@pytest.mark.skipif(not names.PAGE.exists(), reason="the page is in the repository")
+def test_names_of_icechunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The column of the table for this package runs; interop/names.py compares it with Icechunk."""
+    monkeypatch.chdir(tmp_path)
+    np.full(4, 7, "f4").tofile("numbers.bin")
+    here = {"zarrdb": zarrdb, "zarr": zarr, "datetime": datetime, "os": os}
+    lines = [ours for _, ours in names.rows()]
+    for line in lines:
+        names.run(line, here)
+    assert len(lines) > 50 and here["repo"].at("main").array("far")[:].tolist() == [7, 7, 7, 7]
+    here["repo"].close()
 
 
 def test_what_has_examples() -> None:

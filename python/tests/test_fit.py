@@ -186,6 +186,21 @@ def test_append_again(repo: zarrdb.Repository, tmp_path: Path, monkeypatch: pyte
         other["g/y"] = ("m", [2.0])
         zarrdb.to_zarrdb(other, repo, append_dim="t")
 
+    # All groups are compared before the first is written; groups that are not there are written.
+    s = repo.writable_session()
+    for path, wrong in {"/g": xr.Dataset({"y": ("m", [2.0])}), "/g/h": xr.Dataset({"z": ("t", ["text"])}), "/n": xr.Dataset({"w": ("t", [6])})}.items():
+        with pytest.raises(zarrdb.InvalidError):
+            zarrdb.to_zarrdb(xr.DataTree.from_dict({node.path: node.to_dataset(inherit=False) for node in day(6).subtree} | {path: wrong}), s, append_dim="t")
+    assert not s.has_uncommitted_changes or not [c for c in s.changes() if c.new]
+    new = xr.DataTree.from_dict({node.path: node.to_dataset(inherit=False) for node in day(6).subtree} | {"/m/o": xr.Dataset({"y": 1.0})})
+    zarrdb.to_zarrdb(new, s, append_dim="t")
+    grown = xr.open_datatree(s, engine="zarrdb").load()
+    assert (grown.x.sizes["t"], grown["m/o"].y.item()) == (6, 1.0)
+    zarrdb.to_zarrdb(new, (empty := zarrdb.open(tmp_path / "empty.zdb", create=True)), append_dim="t")
+    assert xr.open_datatree(empty, engine="zarrdb").load().identical(new)
+    empty.close()
+    s.discard()
+
     for name, days in {"a": range(4), "b": [3, 4], "c": [9]}.items():
         xr.Dataset({"v": ("t", [10.0 * d + len(days) for d in days])}, {"t": list(days)}).to_zarr(tmp_path / name, consolidated=False)
     repo.import_(tmp_path / "a", to="s", append_dim="t")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import fsspec  # type: ignore[import-untyped]
@@ -12,6 +15,7 @@ import xarray as xr
 from conftest import end
 
 import zarrdb
+from zarrdb._xarray import ZarrdbBackendEntrypoint
 
 
 def test_open_by_url(repo: zarrdb.Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +42,24 @@ def test_open_by_url(repo: zarrdb.Repository, tmp_path: Path, monkeypatch: pytes
     assert remote.pull() is not None
     assert remote.at("main").array("t")[0, 0] == 7
     lazy = zarrdb.clone(url, tmp_path / "lazy.zdb", lazy=True)
+    assert lazy.fetch_payloads("main", "t")["fetched"] > 0
+    assert lazy.fetch_payloads("main")["fetched"] == 0
     assert lazy.at("main").array("t")[0, 0] == 7
+
+    # A worker reads the version that was pickled, with a cache of its own on another machine, and does not follow the remote.
+    def worker(pickled: object, cache: str) -> str:
+        code = "import pickle, sys; print((lambda o: getattr(o, 'at', lambda _: o)('main').commit.id)(pickle.load(sys.stdin.buffer)))"
+        env = os.environ | {"XDG_CACHE_HOME": str(tmp_path / cache)}
+        return subprocess.run([sys.executable, "-c", code], input=pickle.dumps(pickled), capture_output=True, check=True, env=env).stdout.decode().strip()
+
+    pinned = remote.at("main")
+    s = repo.writable_session()
+    s.array("t")[1] = 8
+    s.commit("later")
+    repo.push(url)
+    assert worker(remote, "cache") == worker(pinned, "cache") == worker(pinned, "other") == pinned.commit.id
+    assert worker(remote, "other") != pinned.commit.id
+    assert not ZarrdbBackendEntrypoint().guess_can_open(url)
     for wrong in (url + "@v1", f"file://{tmp_path}/nothing"):
         with pytest.raises(zarrdb.InvalidError):
             zarrdb.open(wrong)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._accessor import register as _register
 from ._changes import ArrayChange, Change, Changes, Commit, Values
 from ._errors import (
     ChangedError,
@@ -39,22 +40,27 @@ from ._errors import (
     ZarrdbError,
 )
 from ._guard import install as _protect
+from ._icechunk import VirtualChunkSpec
+from ._progress import Progress, progress_bar
 from ._repository import Repository, clone, open
 from ._session import Choice, Ours, Session, Theirs
 from ._snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from ._array import Array
+    from ._array import Array as Array
+    from ._store import ZarrdbStore as ZarrdbStore
+    from ._xarray import to_zarrdb as to_zarrdb
 
 __all__ = [
     "ArrayChange", "Change", "ChangedError", "Changes", "Choice", "Commit", "Conflict", "ConflictError",
     "ConnectionLostError", "CorruptError", "DeniedError", "ExistsError", "InvalidError", "LockedError", "MovedError",
-    "NotFoundError", "Ours", "Repository", "Session", "SessionClosedError", "SessionLostError", "Snapshot", "Theirs",
-    "UnsupportedError", "Values", "VersionError", "ZarrdbError",
-    "array", "clone", "open",
+    "NotFoundError", "Ours", "Progress", "Repository", "Session", "SessionClosedError", "SessionLostError", "Snapshot", "Theirs",
+    "UnsupportedError", "Values", "VersionError", "VirtualChunkSpec", "ZarrdbError",
+    "array", "clone", "open", "progress_bar",
 ]  # fmt: skip
 
 _protect()
+_register()
 
 
 def array(view: Session | Snapshot, path: str) -> Array:

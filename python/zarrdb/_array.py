@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _engine
+from . import _advanced, _engine
 from ._client import exit_error
 from ._elements import Elements
 from ._errors import InvalidError, NotFoundError, ZarrdbError
@@ -194,7 +194,10 @@ class Array:
                     break
             else:
                 return self._elements.element(key)
-        sel = Selection(key, self.shape)
+        try:
+            sel = Selection(key, self.shape)
+        except InvalidError:
+            return _advanced.take(self, key)
         got = self._read(sel)
         return got.reshape(sel.final) if sel.final else got[()]
 
@@ -222,7 +225,14 @@ class Array:
         >>> repo.at("main").array("t2m").read(np.s_[:2], out=out) is out
         True
         """
-        s = Selection(sel, self.shape)
+        try:
+            s = Selection(sel, self.shape)
+        except InvalidError:
+            got = _advanced.take(self, sel)
+            if out is None:
+                return got
+            out[...] = got
+            return out
         if out is None:
             return self._read(s).reshape(s.final)
         into = out if isinstance(out, np.ndarray) else np.asarray(out)
@@ -265,10 +275,42 @@ class Array:
         out[...] = got
         return out
 
-    def indices(self, **labels: Any) -> tuple[int | slice, ...]:
+    @property
+    def oindex(self) -> _advanced.Index:
+        """Index each dimension for itself, by numbers, slices, lists and masks, as in zarr-python.
+
+        >>> a = repo.writable_session().array("t2m")
+        >>> a.oindex[[0, 3], [1, 2, 5]] = 1
+        >>> a[[0, 0, 3], [0, 1, 5]].tolist()  # as in numpy
+        [280.0, 1.0, 1.0]
+        >>> a.oindex[np.array([True, False, False, True]), -1].tolist()
+        [1.0, 1.0]
+        """
+        return _advanced.Index(self, True)
+
+    @property
+    def vindex(self) -> _advanced.Index:
+        """Index single elements by lists of their coordinates, or a mask, as numpy does; the dimensions of the lists come first.
+
+        >>> repo.at("main").array("t2m").vindex[[0, 3], :, None].shape
+        (2, 6, 1)
+        """
+        return _advanced.Index(self, False)
+
+    def isel(self, **numbers: Any) -> Any:
+        """The elements that numbers, slices, lists or masks select in dimensions by name.
+
+        >>> repo.at("main").array("t2m").isel(x=[0, -1], time=2).tolist()
+        [280.0, 280.0]
+        """
+        if wrong := numbers.keys() - set(self.dims):
+            raise NotFoundError(f"/{self.path} has no dimension {min(wrong)!r}, it has {self.dims}")
+        return self.oindex[tuple([slice(None) if d is None else numbers.get(d, slice(None)) for d in self.dims])]
+
+    def indices(self, method: str | None = None, **labels: Any) -> tuple[int | slice, ...]:
         """The key for `a[...]` that labels of coordinates select: one value, or a slice
         of them, for dimensions by name. Both ends of a slice are selected. A part of a time
-        is all that begins so: time="2020-02".
+        is all that begins so: time="2020-02". With method="nearest" a value is the nearest label.
 
         >>> with repo.transaction(message="coordinate") as store:
         ...     x = zarr.create_array(store, name="x", data=np.arange(0, 60, 10), dimension_names=("x",))
@@ -283,24 +325,29 @@ class Array:
                 items.append(f"{name}={_label(value.start)}:{_label(value.stop)}")
             else:
                 items.append(f"{name}={_label(value)}")
-        return _numbers(self._elements.select(",".join(items)), len(self.shape))
+        if method not in (None, "nearest"):
+            raise InvalidError(f"method={method!r}: it is None or 'nearest'")
+        return _numbers(self._elements.select(",".join(items), method is not None), len(self.shape))
 
-    def sel(self, **labels: Any) -> Any:
+    def sel(self, method: str | None = None, **labels: Any) -> Any:
         """The elements that labels of coordinates select: `a.sel(time="2020-02", lat=slice(50, 45))`.
-        A list of labels selects one element for each. See `indices`."""
-        name = next((n for n, v in labels.items() if isinstance(v, list | tuple | np.ndarray) and np.ndim(v) == 1), None)
-        if name is None:
-            return self[self.indices(**labels)]
-        if name not in self.dims:
-            raise NotFoundError(f"/{self.path} has no dimension {name!r}, it has {self.dims}")
-        dim, values = self.dims.index(name), labels.pop(name)
-        if any(isinstance(self.indices(**{name: v})[dim], slice) for v in values):
-            raise InvalidError(f"{name}: a label in a list must name one element; select several with a slice")
-        kept = self.indices(**{n: v for n, v in labels.items() if np.ndim(v) == 0})[:dim]
-        axis = sum(isinstance(k, slice) for k in kept)
-        if len(values) == 0:
-            return np.take(self.sel(**labels), np.empty(0, int), axis=axis)
-        return np.stack([self.sel(**labels, **{name: v}) for v in values], axis=axis)
+        A list of labels selects one element for each. See `indices`.
+
+        >>> with repo.transaction(message="coordinate") as store:
+        ...     x = zarr.create_array(store, name="x", data=np.arange(0, 60, 10), dimension_names=("x",))
+        >>> repo.at("main").array("t2m").sel(x=[11, 38], method="nearest").shape
+        (4, 2)
+        """
+        lists = {n: v for n, v in labels.items() if isinstance(v, list | tuple | np.ndarray) and np.ndim(v) == 1}
+        if wrong := lists.keys() - set(self.dims):
+            raise NotFoundError(f"/{self.path} has no dimension {min(wrong)!r}, it has {self.dims}")
+        key: list[Any] = list(self.indices(method, **{n: v for n, v in labels.items() if n not in lists}))
+        for name, values in lists.items():
+            dim = self.dims.index(name)
+            key[dim] = [self.indices(method, **{name: v})[dim] for v in values]
+            if any(isinstance(k, slice) for k in key[dim]):
+                raise InvalidError(f"{name}: a label in a list must name one element; select several with a slice")
+        return self.oindex[tuple(key)] if lists else self[tuple(key)]
 
     def _check(self, shape: Sequence[int]) -> None:
         """Refuse a result that cannot be in memory: a selection of an array without chunks can have any size."""
@@ -341,7 +388,11 @@ class Array:
         [300.0, 300.0, 300.0, 280.0, 280.0, 280.0]
         """
         session = self.view._writable()
-        s = Selection(sel, self.shape)
+        try:
+            s = Selection(sel, self.shape)
+        except InvalidError:
+            _advanced.put(self, sel, value)
+            return
         values = np.broadcast_to(cast(value, self.dtype, f"/{self.path}: nothing was written"), s.final).reshape(s.shape)
         if values.size == 0:
             return

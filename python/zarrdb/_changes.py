@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -31,6 +32,16 @@ class Commit:
             o["id"], tuple(o.get("parents") or ()), o.get("author", ""), parse_time(o["time"]) if o.get("time") else None,
             o.get("message", ""), o.get("properties") or {},
         )  # fmt: skip
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The properties, as Icechunk names them."""
+        return self.properties
+
+    @property
+    def parent_id(self) -> str | None:
+        """The first parent."""
+        return self.parents[0] if self.parents else None
 
     @property
     def written_at(self) -> datetime | None:
@@ -128,12 +139,26 @@ class ArrayChange:
         return out
 
 
+class _Nodes:
+    """The paths of arrays or groups of which the metadata are in the older version, in the newer one, or in both."""
+
+    def __init__(self, kind: str, old: bool, new: bool) -> None:
+        self._kind, self._where = kind, (old, new)
+
+    def __get__(self, changes: Changes, _: object) -> set[str]:
+        found = (c for c in changes or () if c.chunk is None and (c.old is not None, c.new is not None) == self._where)
+        return {"/" + c.key.rpartition("/")[0] for c in found if changes._kind(c.key, c.new is None) == self._kind}
+
+
 class Changes(list[Change]):
     """What differs between two versions."""
 
-    def __init__(self, changes: Iterable[Change] = (), compare: Callable[[str], list[Values]] | None = None) -> None:
+    def __init__(
+        self, changes: Iterable[Change] = (), compare: Callable[[str], list[Values]] | None = None, read: Callable[[str, bool], bytes | None] | None = None
+    ) -> None:
         super().__init__(changes)
         self._compare = compare
+        self._read = read  # reads a key of the newer version, or with True of the older one
 
     @property
     def arrays(self) -> dict[str, ArrayChange]:
@@ -149,8 +174,40 @@ class Changes(list[Change]):
         """How the values of these arrays differ, by path. The server decodes both versions for it."""
         return {path: a.values for path, a in self.arrays.items()}
 
+    new_arrays, new_groups = _Nodes("array", False, True), _Nodes("group", False, True)
+    deleted_arrays, deleted_groups = _Nodes("array", True, False), _Nodes("group", True, False)
+    updated_arrays, updated_groups = _Nodes("array", True, True), _Nodes("group", True, True)  # with other metadata
+
+    @property
+    def updated_chunks(self) -> dict[str, list[list[int]]]:
+        """The chunks that differ, by path. This and the sets of nodes have a slash before each path, as in Icechunk.
+
+        >>> s = repo.writable_session()
+        >>> a = zarr.create_array(s.store, name="new", shape=(2,), dtype="i4")
+        >>> s.array("t2m")[0] = 0
+        >>> d = s.status()
+        >>> d.new_arrays, d.updated_chunks, d.is_empty()
+        ({'/new'}, {'/t2m': [[0, 0]]}, False)
+        """
+        out: dict[str, list[list[int]]] = {}
+        for c in self:
+            if c.chunk is not None:
+                out.setdefault("/" + c.array, []).append(list(c.chunk))
+        return out
+
+    def is_empty(self) -> bool:
+        return not self
+
+    def _kind(self, key: str, old: bool) -> str:
+        """Whether a metadata document is of an array or a group. `zarr.json` is read for it."""
+        name = key.rpartition("/")[2]
+        if name != "zarr.json" or self._read is None:
+            return {".zarray": "array", ".zgroup": "group"}.get(name, "")
+        doc = self._read(key, old)
+        return str(json.loads(doc).get("node_type")) if doc else ""
+
     def __reduce__(self) -> Any:
-        return Changes, (list(self), self._compare)
+        return Changes, (list(self), self._compare, self._read)
 
     def __repr__(self) -> str:
         lines = [f"<Changes: {len(self)} keys>"] + [f"  {a.path or '/'}: {a.chunks} chunks" for _, a in sorted(self.arrays.items())]

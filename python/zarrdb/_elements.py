@@ -123,11 +123,11 @@ class Elements:
         self._call(e.WRITE_VARIABLE, _packed(sel.ints), body=values, address=values.ctypes.data, size=len(body))
         session._dirty += 1
 
-    def select(self, labels: str) -> str:
+    def select(self, labels: str, nearest: bool = False) -> str:
         """A selection by labels of coordinates as one by numbers."""
         import json
 
-        return str(json.loads(self._call(e.SELECT, text=labels.encode())))
+        return str(json.loads(self._call(e.SELECT, _packed([nearest]), labels.encode())))
 
 
 @functools.lru_cache(256)

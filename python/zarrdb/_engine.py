@@ -26,7 +26,7 @@ from typing import Any
 
 from ._errors import UnsupportedError, failure
 
-OPEN, END, CALL, ARRAY, READ, READ_MANY, WRITE, READ_VARIABLE, WRITE_VARIABLE, SELECT, GET, SET, LIST = range(13)
+OPEN, END, CALL, ARRAY, READ, READ_MANY, WRITE, READ_VARIABLE, WRITE_VARIABLE, SELECT, GET, SET, LIST, SET_VIRTUAL = range(14)
 DONE, FAILED, RUNNING = range(3)
 ALL, FROM, SPAN, LAST, NONE = range(5)  # ranges of a value
 SOCKETS = 1024  # as maxSockets in main.go

@@ -21,7 +21,7 @@ from ._target import SCHEME, parse
 
 class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
     """Files are the keys of a version. A branch is resolved once for each instance, also when it is
-    unpickled elsewhere.
+    unpickled elsewhere; a remote is asked for what is new when an instance reads first.
 
     `xr.open_zarr(url, chunks=…)` names the arrays of dask by the URL alone: if the URL has a branch, give
     `xr.open_dataset(…, engine="zarrdb")` the target instead.
@@ -61,7 +61,7 @@ class ZarrdbFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def _at(self, path: str) -> tuple[Snapshot, str]:
         try:
-            dir, rev, key = parse(self._strip_protocol(path), again=False)
+            dir, rev, key = parse(self._strip_protocol(path), again=not self._versions)
             if (dir, rev) not in self._versions:
                 self._versions[dir, rev] = Snapshot(Client.of(dir), rev)
         except NotFoundError as e:
@@ -119,7 +119,7 @@ def _read_only(path: Any) -> PermissionError:
     """The error of a write or deletion below a URL. It says how to write there."""
     target = str(path).removeprefix(SCHEME)
     try:
-        dir, rev, _ = parse(target)
+        dir, rev, _ = parse(target, again=False)
     except NotFoundError:
         dir, rev = target, "main"
     return PermissionError(

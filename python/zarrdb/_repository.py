@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from . import _engine
+from . import _engine, _folders, _icechunk, _memory, _progress
+from ._accessor import register
 from ._changes import Changes, Commit, Values, all_pages, parse_time
 from ._client import Client, binary, create, exit_error
 from ._errors import Conflict, ConflictError, InvalidError, NotFoundError, ZarrdbError
-from ._session import Session
+from ._progress import Report
+from ._references import References, as_files
+from ._session import Choice, Session
 from ._snapshot import Snapshot, ancestry
 from ._target import directory
 from ._views import PAGE
@@ -39,8 +42,8 @@ def seconds(t: float | str | None) -> float | None:
     return float(m[1]) * _units[m[2]]
 
 
-def _age(t: str | timedelta) -> str:
-    return f"{t.total_seconds():.0f}s" if isinstance(t, timedelta) else t
+def _age(t: str | timedelta | datetime) -> str:
+    return f"{t.total_seconds():.0f}s" if isinstance(t, timedelta) else t if isinstance(t, str) else t.astimezone().isoformat()
 
 
 def open(path: str | os.PathLike[str], create: bool = False, wait: float | str | None = None) -> Repository:
@@ -48,29 +51,34 @@ def open(path: str | os.PathLike[str], create: bool = False, wait: float | str |
     none, one is started. At the URL of a remote, such as `s3://bucket/weather`, it opens a cache of the remote, as the remote
     is now, which fetches what is read, and takes no writes. `create` makes the database if there is none. `wait` is how long
     to wait for a process that has it open and does not serve it, such as "30s", or does not answer. With 0, the
-    first kind is not waited for, and the second for 30 seconds.
+    first kind is not waited for, and the second for 30 seconds. ":memory:" makes a database in memory, which goes when
+    it is closed, or when this process ends. Other processes may open its `path` until then.
 
     >>> zarrdb.open("new.zdb", create=True).list_branches()
     ['main']
     """
+    register()
+    if path == ":memory:":
+        repo = Repository(_memory.folder(), True, wait)
+        _memory.keep(repo.path, repo)
+        return repo
     return Repository(path, create, wait)
 
 
-def clone(source: Place, path: str | os.PathLike[str], *, branch: str = "", depth: int = 0, lazy: bool = False) -> Repository:
+def clone(
+    source: Place, path: str | os.PathLike[str], *, branch: str = "", depth: int = 0, lazy: bool = False, progress: Report | None = None
+) -> Repository:
     """Make a new database of another one, or of a remote such as `s3://bucket/weather`, with its history: all branches and
     tags, or one branch, and `depth` versions of each. With `lazy`, the contents of a remote are fetched when they are read.
-    Requests have the credentials of this process.
+    Requests have the credentials of this process. `progress` is called with a `Progress` from time to time, such as `progress_bar`.
 
     >>> zarrdb.clone(repo, "again.zdb").list_branches()
     ['main']
     """
-    import subprocess
-
     options = (["--branch", branch] if branch else []) + (["--depth", str(depth)] if depth else []) + (["--lazy"] if lazy else [])
-    line = [binary(), "clone", _place(source), os.fspath(path), *options]
-    p = subprocess.run(line, check=False, stdin=subprocess.DEVNULL, capture_output=True)
-    if p.returncode != 0:
-        raise exit_error(p.returncode, p.stderr.decode(errors="replace"))
+    code, _, err = _progress.run(binary(), ("clone", _place(source), os.fspath(path), *options), progress or (lambda _: None))
+    if code != 0:
+        raise exit_error(code, err)
     return Repository(path)
 
 
@@ -117,6 +125,9 @@ class _Compare:
     a: str
     b: str
 
+    def document(self, key: str, old: bool) -> bytes | None:
+        return self.repo.at(self.a if old else self.b).get(key)
+
     def __call__(self, path: str) -> list[Values]:
         _, out = self.repo._run("diff", f"{self.repo.path}@{self.a}:{path}", self.b, "--values", "--json")
         lines = [json.loads(line) for line in out.splitlines()]
@@ -124,10 +135,10 @@ class _Compare:
 
 
 class Repository:
-    """A database. It pickles by its path or URL."""
+    """A database. It pickles by its path or URL. Where it is unpickled, a cache that the machine has of the remote stays as it is."""
 
-    def __init__(self, path: str | os.PathLike[str], create_: bool = False, wait: float | str | None = None) -> None:
-        dir = directory(path, create_)
+    def __init__(self, path: str | os.PathLike[str], create_: bool = False, wait: float | str | None = None, known_: bool = False) -> None:
+        dir = directory(path, create_, known_)
         self._named = os.fspath(path) if "://" in os.fspath(path) else dir
         if create_ and not os.path.isfile(os.path.join(dir, "FORMAT")):  # a creation that was interrupted goes on
             create(dir)
@@ -146,6 +157,7 @@ class Repository:
         ['main']
         """
         self._client.leave(id(self))
+        _memory.remove(self.path, self)
 
     def __enter__(self) -> Repository:
         return self
@@ -162,7 +174,7 @@ class Repository:
         return self._client.dir
 
     def __reduce__(self) -> Any:
-        return Repository, (self._named,)
+        return Repository, (self._named, False, None, True)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Repository) and self.path == other.path
@@ -263,7 +275,10 @@ class Repository:
         return [line.split()[1] for line in out.decode().splitlines()]
 
     @contextmanager
-    def transaction(self, branch: str = "main", message: str = "", metadata: dict[str, str] | None = None) -> Iterator[Any]:
+    def transaction(
+        self, branch: str = "main", message: str = "", metadata: dict[str, str] | None = None, *,
+        rebase_with: Choice | Sequence[Choice] = (), rebase_tries: int = 1000,
+    ) -> Iterator[Any]:  # fmt: skip
         """A store that is committed at the end, or discarded when an exception leaves it.
 
         >>> import zarr
@@ -275,7 +290,7 @@ class Repository:
         s = self.writable_session(branch)
         try:
             yield s.store
-            s.commit(message, metadata)
+            s.commit(message, metadata, rebase_with=rebase_with)
         except BaseException:
             try:
                 s.discard()
@@ -306,8 +321,9 @@ class Repository:
         return Commit._of(self._client.ask("resolve", _rev(rev)))
 
     def ancestry(
-        self, rev: Rev | None = None, *, branch: str | None = None, tag: str | None = None, path: str = "", limit: int | None = None
-    ) -> Iterator[Commit]:
+        self, rev: Rev | None = None, *, branch: str | None = None, tag: str | None = None, snapshot_id: Rev | None = None,
+        path: str = "", limit: int | None = None,
+    ) -> Iterator[Commit]:  # fmt: skip
         """A version and its ancestors, newest first; with `path`, the versions that changed something
         at or below the path.
 
@@ -316,10 +332,14 @@ class Repository:
         >>> [c.message for c in repo.ancestry("main", path="t2m", limit=1)]
         ['first']
         """
-        return ancestry(self._client, _rev(_one(rev=rev, branch=branch, tag=tag)[1]), path, limit)
+        return ancestry(self._client, _rev(_one(rev=rev, branch=branch, tag=tag, snapshot_id=snapshot_id)[1]), path, limit)
 
-    def diff(self, a: Rev, b: Rev = "main", path: str = "") -> Changes:
-        """The keys that differ between two versions. Values are compared where they are asked for:
+    def diff(
+        self, a: Rev | None = None, b: Rev | None = None, path: str = "", *,
+        from_branch: str | None = None, from_tag: str | None = None, from_snapshot_id: Rev | None = None,
+        to_branch: str | None = None, to_tag: str | None = None, to_snapshot_id: Rev | None = None,
+    ) -> Changes:  # fmt: skip
+        """The keys that differ between two versions, by default of main. Values are compared where they are asked for:
         `diff(a, b).values`, or `diff(a, b).arrays["t2m"].values` for one array.
 
         >>> s = repo.writable_session()
@@ -332,9 +352,12 @@ class Repository:
         >>> d.values["t2m"].count, d.values["t2m"].start, d.values["t2m"].max
         (2, (1, 2), 10)
         """
-        ids = [self.resolve(r).id for r in (a, b)]
+        _, older = _one(a=a, from_branch=from_branch, from_tag=from_tag, from_snapshot_id=from_snapshot_id)
+        _, newer = _one(b=b, to_branch=to_branch, to_tag=to_tag, to_snapshot_id=to_snapshot_id)
+        ids = [self.resolve(r).id for r in (older, newer)]
         ask = {"from": ids[0], "to": ids[1], "prefix": path, "limit": PAGE}
-        return Changes(all_pages(lambda skip: dict(self._client.ask("diff", {**ask, "skip": skip}))), _Compare(self, ids[0], ids[1]))
+        compare = _Compare(self, ids[0], ids[1])
+        return Changes(all_pages(lambda skip: dict(self._client.ask("diff", {**ask, "skip": skip}))), compare, compare.document)
 
     # --- branches and tags
 
@@ -354,15 +377,18 @@ class Repository:
             return id
         raise NotFoundError(f"{self.path}: no {name} among its {'tags' if tag else 'branches'}", "no_ref")
 
-    def create_branch(self, name: str, at: Rev = "main") -> None:
-        self._move("create", "branch", name, at)
+    def create_branch(self, name: str, at: Rev | None = None, *, snapshot_id: Rev | None = None) -> None:
+        """Make a branch at a version, by default the newest of main."""
+        self._move("create", "branch", name, _one(at=at, snapshot_id=snapshot_id)[1])
 
     def delete_branch(self, name: str) -> None:
         self._move("delete", "branch", name)
 
-    def reset_branch(self, name: str, to: Rev) -> None:
+    def reset_branch(self, name: str, to: Rev | None = None, *, snapshot_id: Rev | None = None) -> None:
         """Move a branch to another version. `undo` takes it back."""
-        self._move("reset", "branch", name, to)
+        if to is None and snapshot_id is None:
+            raise InvalidError(f"reset {name}: to what version?")
+        self._move("reset", "branch", name, _one(to=to, snapshot_id=snapshot_id)[1])
 
     def list_branches(self) -> list[str]:
         return list(self._refs()[0])
@@ -371,8 +397,9 @@ class Repository:
         """The id of the newest commit of a branch."""
         return self._lookup(False, name)
 
-    def create_tag(self, name: str, at: Rev = "main") -> None:
-        self._move("create", "tag", name, at)
+    def create_tag(self, name: str, at: Rev | None = None, *, snapshot_id: Rev | None = None) -> None:
+        """Make a tag at a version, by default the newest of main."""
+        self._move("create", "tag", name, _one(at=at, snapshot_id=snapshot_id)[1])
 
     def delete_tag(self, name: str) -> None:
         self._move("delete", "tag", name)
@@ -425,16 +452,16 @@ class Repository:
         open, and return what it prints."""
         return self._run(*args)[1].decode()
 
-    def _run(self, *args: str, fine: tuple[int, ...] = (0,)) -> tuple[int, bytes]:
-        code, out, err = self._client.run(*args)
+    def _run(self, *args: str, fine: tuple[int, ...] = (0,), progress: Report | None = None) -> tuple[int, bytes]:
+        code, out, err = self._client.run(*args) if progress is None else _progress.run(binary(), args, progress)
         if code == 0 and err and args[0] == "import":  # of references that are not followed, and of gaps
             warnings.warn(err.strip().removeprefix("zarrdb: "), stacklevel=3)
         if code not in fine:
             raise exit_error(code, err) if code != 3 else ConflictError(err.strip().removeprefix("zarrdb: "))
         return code, out
 
-    def _json(self, *args: str, fine: tuple[int, ...] = (0,)) -> Any:
-        _, out = self._run(*args, "--json", fine=fine)
+    def _json(self, *args: str, fine: tuple[int, ...] = (0,), progress: Report | None = None) -> Any:
+        _, out = self._run(*args, "--json", fine=fine, progress=progress)
         return json.loads(out) if out.strip() else None
 
     def merge(
@@ -567,7 +594,7 @@ class Repository:
 
     def expire(
         self,
-        older_than: str | timedelta | None = None,
+        older_than: str | timedelta | datetime | None = None,
         *,
         keep: int | None = None,
         policy: str = "",
@@ -587,6 +614,15 @@ class Repository:
         """Verify the database. Damage is in `problems` of the result."""
         return self._json("fsck", self.path, *["--full"] * full, fine=(0, 5))
 
+    def fetch_payloads(self, rev: Rev, path: str = "") -> Any:
+        """Fetch all chunks at or below a node of a version into a lazy clone, or the cache of a remote, so that they can be read
+        offline. What is here is not fetched again. The numbers of `payloads`, `bytes`, and of `requests` and bytes that were `fetched`.
+
+        >>> repo.fetch_payloads("main", "t2m")["fetched"]
+        0
+        """
+        return self._json("fetch", self.path, "--payloads", _rev(rev) + (f":{path}" if path else ""))
+
     def stats(self) -> Any:
         """Count the contents of the database."""
         return self._json("stats", self.path)
@@ -602,11 +638,14 @@ class Repository:
         overlap: str | None = None,
         strict: bool = False,
         any_order: bool = False,
+        history: bool = False,
+        progress: Report | None = None,
     ) -> Commit:
         """Copy stores into the database as one commit, which is returned. Files of formats that are known, such
         as netCDF, TIFF or N5, are sources, too. With `append_dim` all sources are appended along that dimension to what is
         at `to`. Labels that are there already or go back are refused, unless `any_order`; with overlap="replace" steps whose
         labels are there are replaced, and the others appended. A gap in a regular coordinate is a warning, and with `strict` an error.
+        With `history` every version, branch and tag of one Icechunk or OCDBT repository comes in, at the root of a new database.
 
         >>> repo.export("old.zarr")
         >>> repo.import_("old.zarr", to="copies/old", message="copy").message
@@ -614,16 +653,17 @@ class Repository:
         >>> repo.at("main").array("copies/old/t2m").shape
         (4, 6)
         """
-        args = ["import", self.path, *map(_place, sources), "--branch", branch] + ["--overwrite"] * overwrite
+        args = ["import", self.path, *map(_place, sources)] + ["--overwrite"] * overwrite + ["--history"] * history
         args += ["--strict"] * strict + ["--any-order"] * any_order
-        for flag, value in (("--to", to), ("-m", message), ("--append-dim", append_dim), ("--overlap", overlap)):
+        on = "" if history and branch == "main" else branch
+        for flag, value in (("--branch", on), ("--to", to), ("-m", message), ("--append-dim", append_dim), ("--overlap", overlap)):
             args += [flag, value] if value else []
-        self._run(*args)
+        self._run(*args, progress=progress)
         return self.resolve(self.lookup_branch(branch))
 
     def link(
         self,
-        *sources: Place,
+        *sources: Place | References,
         to: str = "",
         branch: str = "main",
         message: str = "",
@@ -632,20 +672,32 @@ class Repository:
         allow: str | Sequence[str] = (),
         url_map: Mapping[str, str] | None = None,
         validate: str = "local",
+        progress: Report | None = None,
     ) -> Commit:
         """Take reference sets or files of other formats in as one commit, which is returned, and leave their bytes where
         they are: the chunks are virtual. Several sources need `append_dim`. A source may be a pattern such as
-        "s3://bucket/2024/*.nc", and "@files.txt" a list of them. Bytes are read from the folder of a source,
+        "s3://bucket/2024/*.nc", and "@files.txt" a list of them; or a reference set as a dict, or a dataset of VirtualiZarr. Bytes are read from the folder of a source,
         and below the URLs that `allow` names; `url_map` says where files below a URL are found. A file must not
-        have changed: `validate` says which files are checked, "local", "all" or "none"."""
-        args = ["import", self.path, *map(_place, sources), "--link", "--branch", branch, "--validate", validate] + ["--overwrite"] * overwrite
+        have changed: `validate` says which files are checked, "local", "all" or "none".
+
+        >>> n = open("numbers.bin", "wb").write(np.full(6, 7, "f4").tobytes())
+        >>> array = {"zarr_format": 2, "shape": [6], "chunks": [6], "dtype": "<f4", "compressor": None, "fill_value": 0, "order": "C", "filters": None}
+        >>> refs = {".zgroup": {"zarr_format": 2}, "far/.zarray": array, "far/0": ["numbers.bin", 0, 24]}
+        >>> c = repo.link({"version": 1, "refs": refs}, to="linked", allow=os.getcwd())
+        >>> repo.at("main").array("linked/far")[:2].tolist()
+        [7.0, 7.0]
+        """
+        args = ["--link", "--branch", branch, "--validate", validate] + ["--overwrite"] * overwrite
         for flag, value in (("--to", to), ("-m", message), ("--append-dim", append_dim)):
             args += [flag, value] if value else []
         for prefix in [allow] if isinstance(allow, str) else allow:
             args += ["--allow", prefix]
         for url, other in (url_map or {}).items():
             args += ["--url-map", f"{url}={other}"]
-        self._run(*args)
+        with as_files(sources) as files:
+            if not message and any(f is not s for f, s in zip(files, sources, strict=True)):
+                args += ["-m", "link references"]
+            self._run("import", self.path, *map(_place, files), *args, progress=progress)
         return self.resolve(self.lookup_branch(branch))
 
     def allow(self, *prefixes: str) -> None:
@@ -674,6 +726,32 @@ class Repository:
         options += [option for one in ([skip] if isinstance(skip, str) else skip) for option in ("--skip", one)]
         self._run("export", target, _place(dest), *options)
 
+    def checkout(self, dir: Place, rev: Rev = "main", *, only: str | Sequence[str] = (), discard: str | Sequence[str] = ()) -> dict[str, Any]:
+        """Write a version to a directory of plain Zarr, for tools that take only a path, or move such a folder to another version.
+        `only` are paths of arrays and groups, if not all is wanted; `discard` are paths where the folder's own changes are dropped.
+
+        >>> import tempfile, zarr
+        >>> with tempfile.TemporaryDirectory() as tmp:
+        ...     repo.checkout(f"{tmp}/w.zarr")["branch"]
+        ...     zarr.open_array(f"{tmp}/w.zarr/t2m").attrs["units"] = "degC"
+        ...     repo.folder_status(f"{tmp}/w.zarr")
+        ...     commit = repo.commit_folder(f"{tmp}/w.zarr", "units")
+        'main'
+        {'t2m/zarr.json': 'changed'}
+        >>> commit.message, repo.at("main").array("t2m").attrs["units"]
+        ('units', 'degC')
+        """
+        return _folders.checkout(self, _place(dir), _rev(rev), only, discard)
+
+    def commit_folder(self, dir: Place, message: str = "", *, branch: str | None = None, verify: bool = False) -> Commit:
+        """Commit what changed in a folder of `checkout`, merged with its branch as any session is, and return the commit: the one that
+        the folder stood at if nothing changed. `verify` compares the bytes of all files. A conflict is a `ConflictError`."""
+        return self.resolve(_folders.commit(self, _place(dir), message, branch, verify))
+
+    def folder_status(self, dir: Place) -> dict[str, str]:
+        """The keys that changed in a folder of `checkout`: "added", "changed" or "removed"."""
+        return _folders.status(self, _place(dir))
+
     def backup(self, dest: Place) -> Any:
         """Make a backup, or bring one up to date."""
         return self._json("backup", self.path, _place(dest))
@@ -687,6 +765,7 @@ class Repository:
         prune: bool = False,
         dry_run: bool = False,
         merge: bool = False,
+        progress: Report | None = None,
     ) -> Any:
         """Bring branches and tags of another database, a backup or clone of this one, up to date, or of a remote such as
         `s3://bucket/weather`, which is made if nothing is there. `prune` deletes
@@ -700,7 +779,7 @@ class Repository:
         """
         options = ["--all"] * all + ["--tags"] * tags + ["--prune"] * prune + ["--dry-run"] * dry_run
         options += ["--merge"] * merge
-        return self._json("push", self.path, _place(other), *refs, *options)
+        return self._json("push", self.path, _place(other), *refs, *options, progress=progress)
 
     def pull(
         self,
@@ -711,8 +790,13 @@ class Repository:
         merge: bool = False,
         deepen: int = 0,
         unshallow: bool = False,
+        progress: Report | None = None,
     ) -> Any:
         """Bring branches and tags up to date from another database, a backup or clone of this one, or a remote, by default the one
         that this was cloned or opened from. A shallow clone gets the contents of `deepen` more generations of versions, or with `unshallow` of all."""
         options = ["--all"] * all + ["--tags"] * tags + ["--merge"] * merge + ["--unshallow"] * unshallow
-        return self._json("pull", self.path, *([_place(other)] if other is not None else []), *refs, *options, *(["--deepen", str(deepen)] if deepen else []))
+        return self._json("pull", self.path, *([_place(other)] if other is not None else []), *refs, *options, *(["--deepen", str(deepen)] if deepen else []), progress=progress)
+
+    lookup_snapshot = _icechunk.lookup_snapshot
+    garbage_collect = _icechunk.garbage_collect
+    expire_snapshots = _icechunk.expire_snapshots

@@ -99,7 +99,7 @@ def _plain(key: Any, items: Sequence[Any], shape: tuple[int, ...]) -> tuple[list
                 raise TypeError
             i = operator.index(k)
         except TypeError:
-            raise InvalidError(f"{k!r}: the index of an array may have numbers, slices, ... and None; for other selections use zarr") from None
+            raise InvalidError(f"{k!r}: the index of an array may have numbers, slices, ... and None here; a[...] takes lists and masks, too") from None
         n = shape[len(out)]
         if not -n <= i < n:
             raise IndexError(f"index {i} lies outside dimension {len(out)}, which has length {n}")

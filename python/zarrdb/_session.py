@@ -12,10 +12,10 @@ from typing import Any, ClassVar, TypeVar
 
 from . import _engine
 from ._changes import Changes, Commit, all_pages, parse_time
-from ._client import Client
+from ._client import Client, exit_error
 from ._errors import NotFoundError, SessionClosedError, SessionLostError, ZarrdbError
-from ._snapshot import Contents
-from ._views import PAGE, WritableView
+from ._snapshot import Contents, Snapshot
+from ._views import PAGE, View, WritableView
 
 T = TypeVar("T")
 
@@ -62,6 +62,11 @@ class Session(Contents, WritableView):
     def base(self) -> str:
         """The commit that the session began from."""
         return str(self._about["base"])
+
+    @property
+    def snapshot_id(self) -> str:
+        """The base, as Icechunk names it."""
+        return self.base
 
     @property
     def label(self) -> str:
@@ -125,6 +130,25 @@ class Session(Contents, WritableView):
             raise
 
     # --- the transaction
+
+    def drop_front(self, dim: str, first: object, *, path: str = "") -> None:
+        """Drop the steps along a dimension before `first`, an index or a label such as a date: from all arrays with the
+        dimension in the group at `path` and below. Chunks that stay keep their bytes; arrays that are open have the
+        new shape after `refresh`. Where the steps end inside a chunk of a large array, it is an `InvalidError` that names
+        the steps that are possible.
+
+        >>> s = repo.writable_session()
+        >>> s.drop_front("lat", 2)
+        >>> s.array("t2m").shape
+        (2, 6)
+        """
+        self._at()  # it is an error if it was committed
+        target = f"{self._client.dir}:{path.strip('/')}"
+        code, _, err = self._client.run("resize", target, f"--drop-front={dim}={first}", "--session", self.id)
+        self._dirty += 1
+        self._forget()
+        if code != 0:
+            raise exit_error(code, err)
 
     def move(self, source: str, dest: str) -> None:
         """Rename an array or group with all below it. No chunk is copied.
@@ -222,7 +246,12 @@ class Session(Contents, WritableView):
         def page(skip: int) -> dict[str, Any]:
             return dict(self._ask("changes", {"prefix": prefix, "skip": skip, "limit": PAGE}))
 
-        return Changes(all_pages(page))
+        return Changes(all_pages(page), None, self._document)
+
+    def _document(self, key: str, old: bool) -> bytes | None:
+        if old:
+            return Snapshot(self._client, self.base).get(key)
+        return bytes(View._read(self, key)[0])  # no condition of later writes
 
     status = changes
 
@@ -246,6 +275,7 @@ class Session(Contents, WritableView):
         ours: str | Sequence[str] = (),
         theirs: str | Sequence[str] = (),
         rebase_with: Choice | Sequence[Choice] = (),
+        rebase_tries: int = 1000,
         allow_empty: bool = False,
         dry_run: bool = False,
     ) -> Commit:
@@ -254,7 +284,7 @@ class Session(Contents, WritableView):
         Commits made meanwhile are merged. Where both changed the same, the error is `ConflictError`,
         and the session goes on; `ours` are the paths ("/" for all) where the value of the branch is
         kept, `theirs` the paths where the value of the session is taken. `rebase_with=Theirs()`
-        says the same.
+        says the same. `rebase_tries` is not used: a commit has one turn, in which the branch stays.
         """
         decide = list(rebase_with) if isinstance(rebase_with, Sequence) else [rebase_with]
         for kind, paths in ((Ours, ours), (Theirs, theirs)):

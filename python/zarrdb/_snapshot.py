@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 from . import _engine
 from ._changes import Commit
 from ._client import Client
-from ._errors import InvalidError, ZarrdbError
+from ._errors import InvalidError, NotFoundError, ZarrdbError
+from ._target import directory, named
 from ._views import PAGE, View
 
 if TYPE_CHECKING:  # numpy and zarr-python are imported only where they are used
@@ -109,7 +110,7 @@ class Snapshot(Contents):
         return self.commit.id
 
     def __reduce__(self) -> Any:
-        return _snapshot, (self._client.dir, self.commit.id)
+        return _snapshot, (named(self._client.dir), self.commit.id)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and (self._client.dir, self.commit.id) == (other._client.dir, other.commit.id)
@@ -118,7 +119,7 @@ class Snapshot(Contents):
         return hash((self._client.dir, self.commit.id))
 
     def __dask_tokenize__(self) -> Any:
-        return self._client.dir, self.commit.id
+        return named(self._client.dir), self.commit.id
 
     def __repr__(self) -> str:
         return f"<Snapshot {self.commit.id[:10]} of {os.path.basename(self._client.dir)}: {self.commit.message!r}>"
@@ -130,8 +131,13 @@ class Snapshot(Contents):
         return (f"{self._client.dir}@{self.commit.id}" + (f":{path}" if path else ""),)
 
 
-def _snapshot(dir: str, id: str) -> Snapshot:
-    return Snapshot(Client.at(dir), id)
+def _snapshot(name: str, id: str) -> Snapshot:
+    if "://" not in name:
+        return Snapshot(Client.at(name), id)
+    try:
+        return Snapshot(Client.of(directory(name, known=True)), id)
+    except NotFoundError:  # it is newer than the cache of this machine
+        return Snapshot(Client.of(directory(name)), id)
 
 
 def ancestry(client: Client, rev: str, path: str = "", limit: int | None = None) -> Iterator[Commit]:

@@ -11,6 +11,7 @@ from typing import Any
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
+from . import _icechunk
 from ._array import cut_off
 from ._errors import ChangedError, NotFoundError
 from ._views import View, WritableView
@@ -223,4 +224,7 @@ class ZarrdbStore(Store):
                 yield name
             last = name
 
+    # --- as Icechunk's store
 
+    set_virtual_ref = _icechunk.set_virtual_ref
+    set_virtual_refs = _icechunk.set_virtual_refs

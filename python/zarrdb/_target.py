@@ -14,16 +14,18 @@ from ._errors import InvalidError, NotFoundError
 
 SCHEME = "zarrdb://"
 _rev = re.compile(r"@((?:\{[^}]*\}|[^:/{])*)")
+_url = re.compile(r"(s3|gs|file)://")
 _remotes: dict[str, str] = {}  # the directory of the cache of each remote that was read, by its URL
 
 
-def _remote(text: str) -> str:
-    """If a text names a remote, or a place in one, find or make the cache of the remote, and bring it up to date. Its URL, or nothing."""
+def _remote(text: str, known: bool = False) -> str:
+    """If a text names a remote, or a place in one, find or make the cache of the remote, and bring it up to date, unless it is there
+    and `known` is set. Its URL, or nothing."""
     import subprocess
 
-    if not re.match(r"(s3|gs|file)://", text):
+    if not _url.match(text):
         return ""
-    p = subprocess.run([binary(), "remote-dir", text], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    p = subprocess.run([binary(), "remote-dir", *["--known"] * known, text], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if p.returncode != 0:
         raise exit_error(p.returncode, p.stderr)
     if p.stderr:
@@ -47,7 +49,10 @@ def _split(text: str) -> tuple[str, str] | None:
 
 
 def is_target(text: str) -> bool:
-    """Whether a text is a URL of ours, or names a database or a place in one. Files in the folder of a database are not meant."""
+    """Whether a text is a URL of ours, or names a database or a place in one. Files in the folder of a database are not meant, nor URLs
+    that may be those of other formats: for these, engine="zarrdb" is given."""
+    if _url.match(text):
+        return False
     found = _split(text)
     return text.startswith(SCHEME) or found is not None and found[1][:1] in ("", "@", ":")
 
@@ -68,13 +73,21 @@ def parse(target: str, again: bool = True) -> tuple[str, str, str]:
     return _remotes.get(dir) or os.path.realpath(dir), rev, rest.lstrip(":").strip("/")
 
 
-def directory(path: str | os.PathLike[str], create: bool = False) -> str:
-    """The directory of a database that is there or is to be made, or of the cache of a remote. Other URLs and places in a database are refused."""
+def named(dir: str) -> str:
+    """The name of a database for other processes and machines: the URL of the remote, if the directory is that of a cache."""
+    return next((url for url, at in _remotes.items() if at == dir), dir)
+
+
+def directory(path: str | os.PathLike[str], create: bool = False, known: bool = False) -> str:
+    """The directory of a database that is there or is to be made, or of the cache of a remote, which is left as it is if `known` is set.
+    Other URLs and places in a database are refused."""
     text = os.fspath(path)
+    if known and text in _remotes:
+        return _remotes[text]
     if not is_database(text):
         if not create:
             with suppress(NotFoundError):
-                _remote(text)
+                _remote(text, known)
         if text in _remotes:
             return _remotes[text]
         if text.startswith(SCHEME):

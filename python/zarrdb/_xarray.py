@@ -11,6 +11,7 @@ from xarray.backends import BackendEntrypoint
 from xarray.backends.api import DATAARRAY_NAME, DATAARRAY_VARIABLE
 from xarray.backends.zarr import ZarrBackendEntrypoint
 
+from ._accessor import register
 from ._append import check as check_values
 from ._client import Client
 from ._errors import ConflictError, InvalidError, NotFoundError
@@ -20,6 +21,8 @@ from ._session import Session
 from ._snapshot import Snapshot
 from ._store import ZarrdbStore
 from ._target import SCHEME, is_target, parse
+
+register()
 
 
 def store_of(target: Any) -> tuple[ZarrdbStore, str]:
@@ -201,7 +204,8 @@ def to_zarrdb(
 
 
 def _append_tree(tree: Any, s: Session, group: str | None, options: dict[str, Any], any_order: bool, how: dict[str, Any]) -> None:
-    """Append the groups of a DataTree that have the dimension. xarray does so for a single group."""
+    """Append the groups of a DataTree that have the dimension, and write others that are not there. If none with the dimension is
+    there, all are written. All are compared before the first is written. xarray appends a single group."""
     dim = options["append_dim"]
     if not how.get("compute", True):
         raise InvalidError("compute=False: a DataTree is appended at once")
@@ -209,15 +213,28 @@ def _append_tree(tree: Any, s: Session, group: str | None, options: dict[str, An
     encoding = options.pop("encoding", None) or {}
     if not any(dim in node.dims for node in tree.subtree):
         raise InvalidError(f"append along {dim}: no group of the tree has that dimension")
+    fits: list[tuple[Dataset, dict[str, Any]]] = []
     for node in tree.subtree:
         data = node.to_dataset(inherit=node is tree)
         at = "/".join(filter(None, [(group or "").strip("/"), node.path.strip("/")])) or None
-        if dim in data.dims:
-            own = {"encoding": encoding[node.path]} if node.path in encoding else {}
-            data = check_values(data, s, at, options | own, any_order)
-            data.to_zarr(s.store, group=at, **options, **own)
-        elif data.variables and not data.equals(open_zarr(s.store, group=at, consolidated=False)):
-            raise InvalidError(f"append along {dim}: /{at or ''} does not have it, and differs from what is stored")
+        own = options | {"group": at} | ({"encoding": encoding[node.path]} if node.path in encoding else {})
+        try:
+            stored = open_zarr(s.store, group=at, consolidated=False)
+        except FileNotFoundError:
+            del own["append_dim"]
+        else:
+            if dim not in data.dims and data.variables and not data.equals(stored):
+                raise InvalidError(f"append along {dim}: /{at or ''} does not have it, and differs from what is stored")
+            if dim in data.dims and stored.variables and dim not in stored.dims:
+                raise InvalidError(f"append along {dim}: what is stored at /{at or ''} does not have it")
+            if dim not in data.dims:
+                continue
+        fits.append((check_values(data, s, at, own, any_order), own))
+    new = [own["group"] or "" for data, own in fits if dim in data.dims and "append_dim" not in own]
+    if new and any("append_dim" in own for _, own in fits):
+        raise InvalidError(f"append along {dim}: /{new[0]} is not there, and would have other lengths than what is appended; write the group alone first")
+    for data, own in fits:
+        data.to_zarr(s.store, **own)
 
 
 def _dataset(data: Any) -> Any:

@@ -48,6 +48,9 @@ func (c *conn) ask(ctx context.Context, f *wire.Frame) error {
 	if lasts && err != nil && errors.Is(context.Cause(ctx), ErrGone) {
 		return ErrGone
 	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = c.otherVersion(true, err)
+	}
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	membudget "github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/internal/ctxlock"
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
@@ -62,13 +63,14 @@ type Client struct {
 	open     context.Context // ends when the client is closed
 	end      func()
 
-	mu     sync.Mutex
-	l      *link
-	closed bool
-	leases map[*lease]struct{}  // renewed on each new connection
-	peers  map[string]*peerFile // by database
-	block  *counters            // made by the first session that is watched
-	slots  slots
+	mu      sync.Mutex
+	l       *link
+	closed  bool
+	leases  map[*lease]struct{}  // renewed on each new connection
+	peers   map[string]*peerFile // by database
+	buckets map[string]kv.Store  // by URL; see lender
+	block   *counters            // made by the first counter
+	slots   slots
 
 	recalls sync.Mutex
 	letGo   []*func() // give files of packs back

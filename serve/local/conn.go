@@ -29,6 +29,9 @@ type conn struct {
 	who   *serve.Principal
 	files bool // the client takes descriptors
 	own   bool // the client is this process; see [server.dial]
+	lends bool // the client says that it reads buckets itself
+
+	lender *lender // under server.mu
 
 	version string // of the client
 	program string // of the client
@@ -46,6 +49,7 @@ type conn struct {
 	views   map[uint32]*view
 	last    uint32                // handle
 	visits  map[string]*txn.Visit // by database
+	moves   map[string]*counting  // of refs, by database
 
 	metas   share // of requests
 	bodies  share // of requests and replies
@@ -88,6 +92,9 @@ func newConn(s *server, u *net.UnixConn, who *serve.Principal) *conn {
 func (c *conn) serve() {
 	defer c.u.Close()
 	defer c.w.Release()
+	if !c.own && canLend {
+		c.ctx = txn.WithAsker(c.ctx, c)
+	}
 	err := c.greet()
 	if err == nil {
 		var passed bool
@@ -112,6 +119,9 @@ func (c *conn) serve() {
 	c.endVisits()
 	for _, v := range c.views {
 		v.Release()
+	}
+	for _, n := range c.moves {
+		n.end()
 	}
 	c.returned()
 }
@@ -188,6 +198,7 @@ func (c *conn) greet() error {
 		return errors.Join(err, c.fail(f, err))
 	}
 	c.version, c.program, c.pid, c.greeted = theirs.Version, cmp.Or(theirs.Program, theirs.Version), theirs.PID, true
+	c.lends = slices.Contains(theirs.Capabilities, wire.CapBuckets)
 	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && slices.Contains(ours.Capabilities, wire.CapFiles)
 	shares := slices.Contains(theirs.Capabilities, wire.CapShare) && theirs.PID != ownPID
 	if shares {

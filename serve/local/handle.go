@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime/debug"
-	"sync"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
@@ -31,10 +32,11 @@ var handlers = map[wire.Op]handler{
 	wire.OpAncestors: (*conn).ancestors,
 	wire.OpRecords:   (*conn).records,
 	wire.OpVisit:     (*conn).visit,
+	wire.OpBucket:    (*conn).lend,
 
 	wire.OpValue:    onSession(wire.ParseStat, (*conn).value),
 	wire.OpRoots:    onSession(wire.ParseStat, (*conn).roots),
-	wire.OpWatch:    onSession(fromJSON[wire.Watch](wire.OpWatch), (*conn).watch),
+	wire.OpWatch:    (*conn).watch,
 	wire.OpOwnPages: onSession(wire.ParseOwnPages, (*conn).ownPages),
 	wire.OpApply:    onSession(wire.ParseStat, (*conn).apply),
 	wire.OpStore:    onSession(wire.ParseStat, (*conn).store),
@@ -111,11 +113,17 @@ func with[In wire.OnView, Out any](find func(c *conn, handle uint32) (*view, err
 	}
 }
 
-// fromJSON parses the meta of an operation.
-func fromJSON[In any](op wire.Op) func(meta []byte) (In, error) {
-	return func(meta []byte) (in In, err error) {
-		return in, wire.ParseJSON(op, meta, &in)
+// otherVersion adds to the error of a request that this process does not know which of the two programs is older, and
+// what to do. later says that the client knows more requests.
+func (c *conn) otherVersion(later bool, err error) error {
+	ours := c.s.o.Version
+	if c.version == ours {
+		return err
 	}
+	if !later {
+		return fmt.Errorf("%w: the program that asks (version %s) is older than process %d, which has the database open (version %s): use the same version", err, c.version, os.Getpid(), ours)
+	}
+	return fmt.Errorf("%w: process %d (%s, version %s), which has the database open, is older than the program that asks (version %s): end that process, and try again", err, os.Getpid(), filepath.Base(os.Args[0]), ours, c.version)
 }
 
 // handle answers one request. A panic is an error of that request alone: the process
@@ -124,7 +132,7 @@ func (c *conn) handle(ctx context.Context, f *wire.Frame) (err error) {
 	defer recovered(f.Op, &err)
 	h := handlers[f.Op]
 	if h == nil {
-		return fmt.Errorf("%v: %w by this server", f.Op, errors.ErrUnsupported)
+		return c.otherVersion(f.Op.Later(), fmt.Errorf("%v: %w by this server", f.Op, errors.ErrUnsupported))
 	}
 	return h(c, ctx, f)
 }
@@ -148,9 +156,7 @@ type view struct {
 	uses   int
 	closed bool
 
-	watching sync.Mutex
-	watch    func() // ends the counting of writes
-	released bool
+	counted counting // writes
 }
 
 // add gives a view a handle. Sessions have even handles: the number of a closed handle

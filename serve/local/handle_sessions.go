@@ -85,7 +85,7 @@ func (c *conn) closeEnded(ended *view) {
 	for handle, v := range c.views {
 		if v.Session != nil && v.Session.Engine() == s {
 			delete(c.views, handle) // nothing else is released with it
-			v.unwatch(nil)
+			v.counted.set(nil)
 		}
 	}
 }

@@ -74,6 +74,9 @@ func TestReleasedWhileRenewed(t *testing.T) {
 	defer l.close(txn.ErrClosed)
 	in := must.Get(ask[wire.Lease](bg, l, wire.OpLease, wire.Open{}))(t)
 	must.Do(t, v.Close())
+	for _, letGo := range c.letGo { // as a recall does
+		(*letGo)()
+	}
 	if c.renewed(k, l, in.View, nil) || k.l == l {
 		t.Error("a lease that was released was renewed")
 	}

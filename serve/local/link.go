@@ -47,6 +47,7 @@ type link struct {
 	saved   []string                    // sessions that the server left at savepoints
 	ended   chan struct{}               // closed when it has ended and nothing is received any more
 	visited map[string]bool             // databases; under client.visiting
+	lending sync.Once
 
 	heard   atomic.Uint64 // frames received
 	silence silence       // under mu
@@ -92,6 +93,12 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 	l.slots = make(chan struct{}, max(l.hello.Requests, 1))
 	client.share(l.hello.Processes)
 	go l.receive()
+	client.mu.Lock()
+	lends := len(client.buckets) > 0
+	client.mu.Unlock()
+	if lends {
+		l.lend(ctx)
+	}
 	return l, nil
 }
 
@@ -99,6 +106,9 @@ func (l *link) greet(o *DialOptions) error {
 	ours := wire.Hello{Protocol: wire.Protocol, Version: o.Version, PID: os.Getpid(), Program: cmp.Or(o.program, filepath.Base(os.Args[0]))}
 	if mmap.Supported && !o.NoFiles {
 		ours.Capabilities = []string{wire.CapFiles}
+	}
+	if canLend {
+		ours.Capabilities = append(ours.Capabilities, wire.CapBuckets)
 	}
 	if o.Share {
 		ours.Capabilities = append(ours.Capabilities, wire.CapShare)

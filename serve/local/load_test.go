@@ -259,6 +259,9 @@ func TestViewLimit(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}
+	for _, letGo := range c.letGo { // as a recall does
+		(*letGo)()
+	}
 	version(t, c, "")
 }
 

@@ -95,6 +95,10 @@ func openRemote(ctx context.Context, url string, o OpenOptions) (*engine.DB, err
 		if err == nil {
 			err = errors.Join(c.Follow(ctx, db), db.Close())
 		}
+		if unwritable(err) {
+			o.Engine.ReadOnly, o.Engine.WhyReadOnly = true, err
+			c.Note, err = fmt.Sprintf("%v: what is known of the remote is shown", err), nil
+		}
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", url, err)
 		}
@@ -109,13 +113,18 @@ func openRemote(ctx context.Context, url string, o OpenOptions) (*engine.DB, err
 // the database to read, and writes are refused with that reason.
 func OpenOrRead(ctx context.Context, dir string, o OpenOptions) (*engine.DB, error) {
 	db, err := Open(ctx, dir, o)
-	if !o.Engine.ReadOnly && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, txn.ErrNoLocks)) {
+	if !o.Engine.ReadOnly && unwritable(err) {
 		o.Engine.ReadOnly, o.Engine.WhyReadOnly = true, err
 		if reader, failed := Open(ctx, dir, o); failed == nil {
 			return reader, nil
 		}
 	}
 	return db, err
+}
+
+// unwritable reports whether an error means that a database can be read alone.
+func unwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, txn.ErrNoLocks)
 }
 
 // own returns the database that this process has open. One that is to be read alone is a peer

@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// canLend says that connections are passed to other processes.
+const canLend = true
+
 // socketPair returns two connections to each other.
 func socketPair() (a, b *net.UnixConn, err error) {
 	syscall.ForkLock.RLock()

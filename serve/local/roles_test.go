@@ -117,7 +117,11 @@ func readForEver(args []string) error {
 	if err != nil {
 		return err
 	}
-	v, err := viewOf(nil, c, "", args[1])
+	p, err := c.Peer("", nil)
+	if err != nil {
+		return err
+	}
+	v, err := p.At(bg, args[1])
 	if err != nil {
 		return err
 	}
@@ -131,6 +135,13 @@ func readForEver(args []string) error {
 			switch line := lineOf(os.Stdin); line {
 			case "close":
 				if err := v.Close(); err != nil {
+					return err
+				}
+				next, err := p.At(bg, "") // in place of the version that was closed last
+				if err != nil {
+					return err
+				}
+				if err := next.Close(); err != nil {
 					return err
 				}
 				fmt.Println("closed")

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -100,30 +99,6 @@ func (o *Options) withDefaults() Options {
 	}
 	return c
 }
-
-// Version identifies the build of this module: its version, and the revision that
-// it was built from where that is known.
-var Version = sync.OnceValue(func() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	const path = "github.com/zarrdb/zarrdb"
-	if info.Main.Path != path {
-		for _, m := range info.Deps {
-			if m.Path == path {
-				return m.Version
-			}
-		}
-	}
-	version := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" || s.Key == "vcs.time" || s.Key == "vcs.modified" && s.Value == "true" {
-			version += " " + s.Value
-		}
-	}
-	return version
-})
 
 // server is one Serve.
 type server struct {

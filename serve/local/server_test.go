@@ -65,7 +65,7 @@ func TestHostileClients(t *testing.T) {
 	}
 	w, conn := rawConn(t, h)
 	conn.SetReadDeadline(time.Now().Add(time.Minute))
-	refused := func(f *wire.Frame, want error) {
+	refused := func(f *wire.Frame, want error) (text string) {
 		t.Helper()
 		f.ID = 9
 		must.Do(t, w.Send(f))
@@ -75,7 +75,19 @@ func TestHostileClients(t *testing.T) {
 		}
 		if err := remote(reply.Meta); !errors.Is(err, want) {
 			t.Errorf("%v: %v, want %v", f.Op, err, want)
+		} else {
+			text = err.Error()
 		}
+		return text
+	}
+	// A request that this version does not know says which program is older. The client has no version.
+	for op, want := range map[wire.Op]string{200: "is older than the program that asks (version ): end that process", 28: "the program that asks (version ) is older than process"} {
+		if got := refused(&wire.Frame{Op: op}, errors.ErrUnsupported); !strings.Contains(got, want) {
+			t.Errorf("operation %d: %s", op, got)
+		}
+	}
+	if got, want := refused(&wire.Frame{Op: wire.OpAsk, Meta: []byte(`{"name":"none","in":{}}`)}, errors.ErrUnsupported), "is older than"; !strings.Contains(got, want) {
+		t.Errorf("a request that is not known: %s", got)
 	}
 	get := wire.Stat{View: 77, Key: "k"}
 	set := wire.Set{View: 77, Key: "k"}

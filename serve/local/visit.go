@@ -161,11 +161,11 @@ func (c *Client) renew(ctx context.Context, l *link) error {
 }
 
 // rejoin connects to the next server when the connection has ended, if the client has a file:
-// until then, that server collects nothing. It takes no database over.
+// until then, that server collects nothing. Other connections of this process may need its buckets. It takes no database over.
 func (c *Client) rejoin() {
 	for pause := time.Millisecond; ; pause = min(2*pause, maxRejoin) {
 		c.mu.Lock()
-		due := !c.closed && len(c.peers) > 0 && c.l.over()
+		due := !c.closed && len(c.peers)+len(c.buckets) > 0 && c.l.over()
 		c.mu.Unlock()
 		if !due {
 			return

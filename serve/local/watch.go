@@ -16,12 +16,12 @@ import (
 	"github.com/zarrdb/zarrdb/txn"
 )
 
-// Writes to a session are counted in memory of the client, which the server maps as a block:
+// Writes to a session, and moves of refs, are counted in memory of the client, which the server maps as a block:
 //
-//	watch, block, offset ──▶ txn.OnWrite: counter at offset + 1
+//	watch, block, offset ──▶ txn.OnWrite, txn.OnMove: counter at offset + 1
 //
 // While the counter shows only the writes of the client, the client reads the session without
-// requests. One block has the counters of all sessions of a client.
+// requests; while no ref has moved, it opens branches and tags without requests. One block has all counters of a client.
 
 const (
 	counterBlock = 1 << 31 // its first number
@@ -72,7 +72,7 @@ func (s *Session) Watch(ctx context.Context) (w txn.Watch, err error) {
 			w = was.Watch
 			return nil
 		}
-		if w, err = l.count(ctx, handle); err != nil {
+		if w, err = l.count(ctx, wire.Watch{Handle: wire.Handle{View: handle}}); err != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -83,15 +83,24 @@ func (s *Session) Watch(ctx context.Context) (w txn.Watch, err error) {
 	return w, err
 }
 
-// count has the server count the writes to a session.
-func (l *link) count(ctx context.Context, handle uint32) (w txn.Watch, err error) {
+// Watch implements [txn.Source].
+func (s source) Watch(ctx context.Context) (w txn.Watch, err error) {
+	err = s.c.again(ctx, func(l *link) error {
+		w, err = l.count(ctx, wire.Watch{Database: s.db})
+		return err
+	})
+	return w, err
+}
+
+// count has the server count the writes to a session, or the moves of refs.
+func (l *link) count(ctx context.Context, in wire.Watch) (w txn.Watch, err error) {
 	c, err := l.client.counters()
 	if err != nil {
 		return w, err
 	}
 	recalls := l.recalls.Load()
 	n, at := c.next()
-	in := wire.Watch{Handle: wire.Handle{View: handle}, Destination: wire.Destination{At: at}}
+	in.At = at
 	if err := l.sendWatch(ctx, &in, c.file); err != nil {
 		return w, err
 	}
@@ -147,8 +156,42 @@ func (c *Client) counters() (*counters, error) {
 	return c.block, nil
 }
 
-// watch counts the writes to a session in a block, until the view of the session is closed.
-func (c *conn) watch(_ context.Context, f *wire.Frame, v *view, in wire.Watch) error {
+// watch counts in a block: the writes to a session until its view is closed, or the moves of refs until the connection ends.
+func (c *conn) watch(_ context.Context, f *wire.Frame) error {
+	var in wire.Watch
+	if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
+		return err
+	}
+	if in.View != 0 {
+		v, err := c.session(in.View)
+		if err != nil {
+			return err
+		}
+		defer c.done(v)
+		return c.count(f, &in, &v.counted, func(fn func()) func() { return txn.OnWrite(v.Session.Engine().Versions(), fn) })
+	}
+	db, err := c.db(in.Database)
+	if err != nil {
+		return err
+	}
+	if db.Versions().IsPeer() {
+		return fmt.Errorf("%w: another process has the database open", errors.ErrUnsupported)
+	}
+	c.mu.Lock()
+	moves := c.moves[in.Database]
+	if moves == nil {
+		moves = &counting{}
+		if c.moves == nil {
+			c.moves = map[string]*counting{}
+		}
+		c.moves[in.Database] = moves
+	}
+	c.mu.Unlock()
+	return c.count(f, &in, moves, func(fn func()) func() { return txn.OnMove(db.Versions(), fn) })
+}
+
+// count begins to count in a block, in place of what was counted before.
+func (c *conn) count(f *wire.Frame, in *wire.Watch, n *counting, begin func(fn func()) (stop func())) error {
 	from, err := memory(f)
 	if err != nil {
 		return err
@@ -165,34 +208,45 @@ func (c *conn) watch(_ context.Context, f *wire.Frame, v *view, in wire.Watch) e
 		c.blocks.give(k)
 		return err
 	}
-	n := counterAt(b)
-	stop := txn.OnWrite(v.Session.Engine().Versions(), func() { n.Add(1) })
+	counter := counterAt(b)
+	stop := begin(func() { counter.Add(1) })
 	c.lent.Store(true) // a recall ends it for the client
-	v.unwatch(sync.OnceFunc(func() {
+	n.set(sync.OnceFunc(func() {
 		stop()
 		c.blocks.give(k)
 	}))
 	return c.send(f, &wire.Frame{})
 }
 
-// unwatch ends the counting of writes. next ends the counting that begins, if it is not nil.
-func (v *view) unwatch(next func()) {
-	v.watching.Lock()
-	defer v.watching.Unlock()
-	if v.watch != nil {
-		v.watch()
+// counting is what a counter of a client counts.
+type counting struct {
+	mu    sync.Mutex
+	stop  func()
+	ended bool
+}
+
+// set ends the counting. next ends the counting that begins.
+func (n *counting) set(next func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stop != nil {
+		n.stop()
 	}
-	v.watch = next
-	if v.released && next != nil {
+	if n.stop = next; n.ended && next != nil {
 		next()
 	}
 }
 
+// end ends the counting for good.
+func (n *counting) end() {
+	n.mu.Lock()
+	n.ended = true
+	n.mu.Unlock()
+	n.set(nil)
+}
+
 // Release releases the view.
 func (v *view) Release() {
-	v.watching.Lock()
-	v.released = true
-	v.watching.Unlock()
-	v.unwatch(nil)
+	v.counted.end()
 	v.View.Release()
 }

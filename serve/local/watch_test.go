@@ -23,8 +23,8 @@ import (
 	"github.com/zarrdb/zarrdb/zarr"
 )
 
-// counting counts the requests that servers get.
-func counting(t *testing.T) *atomic.Int64 {
+// countingIn counts the requests that servers get.
+func countingIn(t *testing.T) *atomic.Int64 {
 	n := &atomic.Int64{}
 	around(t, func(_ wire.Op, h handler) handler {
 		return func(c *conn, ctx context.Context, f *wire.Frame) error {
@@ -40,7 +40,7 @@ func TestOwnSessionIsReadHere(t *testing.T) {
 	if !canShare {
 		t.Skip("memory cannot be shared")
 	}
-	n := counting(t)
+	n := countingIn(t)
 	_, c := served(t, nil, nil)
 	s := must.Get(beginOn(c))(t)
 	defer s.Abort()

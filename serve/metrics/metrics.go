@@ -2,6 +2,7 @@
 package metrics
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -35,8 +36,11 @@ func New() *Set {
 	return s
 }
 
-// Observe counts one request: route is its kind, bytes the length of the answer.
-func (s *Set) Observe(route string, status int, bytes int64, took time.Duration) {
+// Observe counts the request of ctx: route is its kind, bytes the length of the answer.
+func (s *Set) Observe(ctx context.Context, route string, status int, bytes int64, took time.Duration) {
+	if a, ok := ctx.Value(answeredKey{}).(*answered); ok {
+		a.status, a.bytes = status, bytes
+	}
 	code := strconv.Itoa(status)
 	s.requests.WithLabelValues(route, code).Inc()
 	s.bytes.WithLabelValues(route, code).Add(float64(bytes))

@@ -3,7 +3,7 @@ import { getOnce } from './api.js';
 
 /** Labels of one axis. */
 export class Axis {
-  /** @param {{ name: string, title: string, length: number, up: boolean, labels?: string[], labelled?: boolean, edges?: number[], globe?: string, size?: number, unit?: string, round?: boolean, roll?: number }} a */
+  /** @param {{ name: string, title: string, length: number, up: boolean, labels?: string[], labelled?: boolean, edges?: number[], globe?: string, kind?: string, size?: number, unit?: string, round?: boolean, roll?: number }} a */
   constructor(a) {
     this.name = a.name;
     this.title = a.title;
@@ -16,6 +16,8 @@ export class Axis {
     this.edges = a.edges || null;
     /** lat, lon or nothing */
     this.globe = a.globe || '';
+    /** of distances: axes of several kinds have no proportions */
+    this.kind = a.kind || '';
     /** of an element in an image, 0 if it is not known */
     this.size = a.size || 0;
     this.unit = a.unit || '';

@@ -7,7 +7,7 @@ import * as text from './text.js';
 import { mapOf, maps } from './colour.js';
 import { axes as readAxes } from './coords.js';
 import { labelIndex, levels, readLabel, readLevel } from './levels.js';
-import { Plane, useWindow } from './plane.js';
+import { Plane, proportion, useWindow } from './plane.js';
 import { Copy, Failure, Loading } from './parts.js';
 import { Plate, Well, fieldsOf, plateOf } from './plate.js';
 import { Series, seriesColour } from './series.js';
@@ -114,8 +114,15 @@ export function Bar({ map, win, units }) {
       ${rest > 0 && html`<li><span class="swatch" style=${{ background: '#e4e4e4' }} />other values <span class="dim small">${part(rest)}</span></li>`}</ul>${missing}</figure>`;
   }
   const [low, high] = win.ends;
+  let free = 0.08;
+  const labels = (win.bar || []).filter((t) => { // that have room
+    const half = Math.max(0.02, 0.013 * t.text.length);
+    if (t.at - half < free || t.at + half > 0.92 && t.at > 0.9) return false;
+    free = t.at + half;
+    return true;
+  });
   return html`<figure class="bar"><canvas ref=${ref} role="img" aria-label=${`Colours from ${low} to ${high} ${units}, with a histogram of what is seen`} />
-    <div class="ticks" aria-hidden="true">${(win.bar || []).filter((t) => t.at > 0.1 && t.at < 0.9).map((t) => html`<span style=${{ left: `${(10 + 256 * t.at) / 2.76}%` }}>${t.text}</span>`)}</div>
+    <div class="ticks" aria-hidden="true">${labels.map((t) => html`<span style=${{ left: `${(10 + 256 * t.at) / 2.76}%` }}>${t.text}</span>`)}</div>
     <figcaption><span>${low}</span><span class="dim">${units}</span><span>${high}</span></figcaption>
     ${win.under + win.over > 0 && html`<p class="dim small">${win.under > 0 && `◂ ${part(win.under)} less`}${win.under > 0 && win.over > 0 && ', '}${win.over > 0 && `${part(win.over)} more ▸`}</p>`}${missing}</figure>`;
 }
@@ -336,7 +343,8 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
   const drawn = /** @type {any} */ (seen.win);
   const up = axes[plane.y].up !== (state.flip === '1');
   const opacity = /^[01](\.\d+)?$/.test(state.opacity || '') ? Math.min(1, Number(state.opacity)) : 0.5;
-  const below = cols >= 1.25 * rows && rows * 6 > cols; // a wide picture has all of the width
+  const tall = proportion(axes[plane.y], axes[plane.x]), room = innerWidth - 340;
+  const below = tall <= 0.8 && tall > 1 / 6 && (innerWidth <= 1150 || Math.min(room, 0.47 * innerHeight / tall) > 1.1 * Math.min(room - 320, 0.62 * innerHeight / tall)); // where a picture of all of the width is larger
   const map = all && mapOf(all, state.map);
   const a = info.attributes, units = plane.raw || drawn?.times || / since /.test(String(a.units)) ? '' : String(a.units ?? '');
 
@@ -406,22 +414,12 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
     const lines = [[cell(`${axes[plane.y].name}/${axes[plane.x].name}`), ...across], ...table.map((/** @type {any[]} */ r, /** @type {number} */ k) => [down[k], ...r.map(cell)])];
     text.save(file, new Blob([lines.map((l) => l.join(',') + '\n').join('')], { type: 'text/csv' }));
   };
-  const film = (/** @type {number} */ d) => async () => {
-    const select = selection(plane, view, info.shape, whole).split(',').map((s, k) => (k === d ? ':' : s)).join();
-    const { bytes } = await getBytes('figure', { db, rev: commit, path, select, width: 600, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false, flip: state.flip === '1' ? '1' : false, map: map && map.name,
-      lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', centre: centre || false, numbers: colour ? false : '1', guess: colour ? '1' : false, animate: String(d) });
-    text.save(`${path.replaceAll('/', '_') || 'array'}_${axes[d].name}.gif`, new Blob([bytes], { type: 'image/gif' }));
-  };
-  const saved = async () => {
-    if (mixed) { // what is on the screen
-      const c = /** @type {HTMLCanvasElement} */ (document.querySelector('.plane canvas'));
-      return text.save(`${path.replaceAll('/', '_')}.png`, await new Promise((f, fail) => c.toBlob((b) => (b ? f(b) : fail(new Error('The browser made no file.'))), 'image/png')));
-    }
-    const select = plane.at.map((/** @type {number} */ i, /** @type {number} */ d) => (d === plane.y ? `${Math.floor(view.y0)}:${Math.ceil(view.y1)}` : d === plane.x ? `${Math.floor(view.x0)}:${Math.ceil(view.x1)}` : colour && d === last ? ':' : String(i)));
-    const { bytes } = await getBytes('figure', { db, rev: commit, path, select: select.join(','), width: 900, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false,
-      flip: state.flip === '1' ? '1' : false, map: map && map.name, lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1', coast: coasts && '1', centre: centre || false, numbers: colour ? false : '1', guess: colour ? '1' : false });
-    text.save(`${path.replaceAll('/', '_') || 'array'}.png`, new Blob([bytes], { type: 'image/png' }));
-  };
+  const drawing = async (/** @type {any} */ more) => new Blob([(await getBytes('figure', { db, rev: commit, path, decode: plane.raw ? false : 'cf', transposed: plane.y > plane.x ? '1' : false, flip: state.flip === '1' ? '1' : false, map: map && map.name,
+    ...(mixed && channels ? { channels: mixed, caxis: channels.axis, note: chosen.map((i) => channels.all[i].label).join(', ') } : { lo: drawn?.limits?.lo, hi: drawn?.limits?.hi, log: limits.log && '1' }),
+    coast: coasts && '1', centre: centre || false, numbers: colour ? false : '1', guess: colour ? '1' : false, ...more })).bytes], { type: more.animate ? 'image/gif' : 'image/png' });
+  const inSight = selection(plane, view, info.shape, colour ? last : -1);
+  const film = (/** @type {number} */ d) => async () => text.save(`${path.replaceAll('/', '_') || 'array'}_${axes[d].name}.gif`, await drawing({ select: inSight.split(',').map((s, k) => (k === d ? ':' : s)).join(), width: 600, animate: String(d) }));
+  const saved = async () => text.save(`${path.replaceAll('/', '_') || 'array'}.png`, await drawing({ select: inSight, width: 900 }));
   return html`
     <${Title} info=${info} units=${units} />
     <fieldset class="controls"><legend class="hidden">Axes</legend>${axisChoice('y')}${axisChoice('x')}
@@ -439,7 +437,7 @@ function Flat({ shown, info, path, axes, parts, colours, all: resolutions, group
       <option value="">none</option>${labels.names.map((n) => html`<option value=${n} selected=${n === state.label}>${n}</option>`)}</select></label>
       ${label && html`<label>opacity <input type="range" min="0" max="1" step="0.05" value=${opacity} onInput=${(/** @type {any} */ e) => go({ opacity: e.target.value === '0.5' ? '' : e.target.value }, true)} /></label>`}
       ${labels.chosen && !label && html`<span class="dim small">The labels have other axes than the picture.</span>`}</fieldset>`}
-    ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]} film=${!mixed && (() => save(film(d)))}
+    ${rest.map((d) => html`<${Slider} key=${d} axis=${axes[d]} at=${plane.at[d]} set=${set(d)} drawn=${drawn?.index[d]} label=${drawn?.at?.[d]} film=${() => save(film(d))}
       find=${(/** @type {string} */ s) => get('index', { db, rev: commit, path, axis: d, text: s })} />`)}
     ${failed && html`<${Failure} error=${failed} what="The file is not saved" />`}
     ${seen.error ? html`<${Failure} error=${seen.error} />` : ''}

@@ -112,6 +112,12 @@ function margins(/** @type {Tick[]} */ labels) {
   return { font: Math.round(12 * k), wide: wide > 5, left: Math.max(62, wide * 7.7 + 8) * k, right: 10 * k, top: 8, bottom: 34 * k };
 }
 
+/** Height of a whole picture for its width. @param {import('./coords.js').Axis} y @param {import('./coords.js').Axis} x */
+export function proportion(y, x) {
+  const ratio = y.length / x.length;
+  return y.kind === x.kind ? ratio : Math.min(1, Math.max(0.5, ratio));
+}
+
 /** The colours of the theme. @param {Element} el */
 function theme(el) {
   const s = getComputedStyle(el);
@@ -147,10 +153,10 @@ export function Plane({ shown, map, yAxis, xAxis, up, view, setView, onSize, onP
   const rows = yAxis.length, cols = xAxis.length;
   const pad = margins((shown.win && shown.win.ticks.y) || []);
   const inner = Math.max(40, width - pad.left - pad.right);
-  const ratio = rows / cols;
+  const ratio = proportion(yAxis, xAxis), free = yAxis.kind !== xAxis.kind;
   const tall = Math.max(160, innerHeight * most);
   let plotW = inner, plotH = Math.min(tall, Math.max(ratio < 1 / 6 ? 120 : 160, inner * Math.min(ratio, 1.2)));
-  if (ratio > 1 / 6 && ratio < 6) plotW = Math.min(inner, Math.max(100, plotH / ratio));
+  if (ratio > 1 / 6 && ratio < 6 && !free) plotW = Math.min(inner, Math.max(100, plotH / ratio));
   plotH = Math.round(plotH);
   plotW = Math.round(plotW);
   const scale = Math.min(3, devicePixelRatio || 1);

@@ -127,7 +127,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w = out
 	if h.o.Metrics != nil {
 		begun := time.Now()
-		defer func() { h.o.Metrics.Observe("s3", out.Status, out.Bytes, time.Since(begun)) }()
+		defer func() { h.o.Metrics.Observe(r.Context(), "s3", out.Status, out.Bytes, time.Since(begun)) }()
 	}
 	w.Header().Set("Server", "zarrdb")
 	if r.Body == nil {
@@ -159,6 +159,7 @@ func (c *call) answer() (err error) {
 	if c.who, c.claim, err = c.authenticate(r, c.q); err != nil {
 		return err
 	}
+	metrics.Sender(c.ctx, c.who.Name)
 	if c.o.ReadOnly && (c.who.Admin || len(c.who.Write) > 0) {
 		c.who = &serve.Principal{Name: c.who.Name}
 	}

@@ -51,6 +51,7 @@ type axisJSON struct {
 	Labels []string  `json:"labels,omitempty"` // with units
 	Edges  []float64 `json:"edges,omitempty"`
 	Globe  string    `json:"globe,omitempty"` // lat or lon
+	Kind   string    `json:"kind,omitempty"`  // see [picture.Axis.Kind]
 	// Labelled says that there are labels, also where they are too many to be here.
 	Labelled bool `json:"labelled,omitempty"`
 	// Size of an element, and its unit, in an image of a microscope.
@@ -104,7 +105,7 @@ func axesOf(ctx context.Context, o *opened) axesJSON {
 	}
 	for d := range o.a.Shape() {
 		x := picture.NewRows(ctx, o.a, d, o.beside)
-		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe, Labelled: x.Labels != nil, Round: x.Round()}
+		a := axisJSON{Name: x.Name, Title: x.Title(), Length: x.Len, Up: x.Up, Edges: x.Edges(), Globe: x.Globe, Kind: x.Kind(), Labelled: x.Labels != nil, Round: x.Round()}
 		for i := int64(0); x.Labels != nil && x.Len <= mostLabels && i < x.Len; i++ {
 			a.Labels = append(a.Labels, x.Measure(i))
 		}
@@ -350,9 +351,9 @@ func elementText(ctx context.Context, o *opened, sel zarr.Selection) (string, er
 
 // figure answers with a picture of a selection as "zarrdb plot" draws it:
 //
-//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&log][&coast][&part=real][&numbers][&centre=180][&animate=0]
+//	/-/api/figure?db=w&rev=main&path=temp&select=3&width=900[&decode=cf][&transposed][&flip][&map=sea][&lo=0&hi=1][&log][&coast][&part=real][&numbers][&centre=180][&animate=0][&channels=0:00ff00:100:4000&caxis=1&note=GFP]
 //
-// With animate, a number of an axis, it is a GIF of all its elements that are selected; see [picture.Plot.Animate].
+// Channels are as for a window, and note names them. With animate, a number of an axis, it is a GIF of all its elements that are selected; see [picture.Plot.Animate].
 func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	o, err := h.open(r, "path")
 	if err != nil {
@@ -387,10 +388,17 @@ func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	if p.Roll, err = rollOf(r.Context(), o, o); err != nil {
 		return err
 	}
+	if o.q.Get("channels") != "" {
+		p.Note, p.Limits = o.q.Get("note"), &picture.Limits{Lo: 0, Hi: 1}
+		p.Across, _ = strconv.Atoi(o.q.Get("caxis")) // composed says what is wrong
+		p.Compose = func(ctx context.Context, req picture.Request) (*picture.Window, error) {
+			return h.composed(r, o, o, req)
+		}
+	}
 	if o.q.Has("animate") {
 		return h.film(w, r, o, p)
 	}
-	end, err := h.slot(r, windowSize(o.a, p.Request))
+	end, err := h.slot(r, figureSize(o, p))
 	if err != nil {
 		return err
 	}
@@ -411,13 +419,21 @@ func (h *handler) figure(w http.ResponseWriter, r *http.Request) error {
 	return sendParts(w, r, "image/png", b.Bytes())
 }
 
+func figureSize(o *opened, p picture.Plot) int64 {
+	size := windowSize(o.a, p.Request)
+	if p.Compose != nil {
+		size *= 2
+	}
+	return size
+}
+
 // film answers with an animation. It waits for its turn to make each frame.
 func (h *handler) film(w http.ResponseWriter, r *http.Request, o *opened, p picture.Plot) error {
 	dim, err := strconv.Atoi(o.q.Get("animate"))
 	if err != nil || dim < 0 || dim >= len(o.a.Shape()) {
 		return httpError{http.StatusBadRequest, fmt.Errorf("animate=%s: want the number of an axis", serve.Clip(o.q.Get("animate")))}
 	}
-	size := windowSize(o.a, p.Request)
+	size := figureSize(o, p)
 	if !h.memory.reserve(size) {
 		return errMemory
 	}

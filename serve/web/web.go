@@ -169,7 +169,7 @@ func unready(err error) string {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := pace.NewWriter(w, r)
 	begun := time.Now()
-	defer func() { h.o.Metrics.Observe(routeOf(r), out.Status, out.Bytes, time.Since(begun)) }()
+	defer func() { h.o.Metrics.Observe(r.Context(), routeOf(r), out.Status, out.Bytes, time.Since(begun)) }()
 	w = out
 	if r.Body != nil {
 		r.Body = pace.Body(w, r.Body)
@@ -223,6 +223,7 @@ func (h *handler) who(r *http.Request) (*serve.Principal, error) {
 	if who == nil {
 		return nil, errUnauthorized
 	}
+	metrics.Sender(r.Context(), who.Name)
 	if h.o.ReadOnly && !h.o.Owner && (who.Admin || len(who.Write) > 0) {
 		who = &serve.Principal{Name: who.Name}
 	}

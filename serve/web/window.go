@@ -196,12 +196,14 @@ func (h *handler) window(w http.ResponseWriter, r *http.Request) error {
 // composed reads channels, and adds their colours.
 func (h *handler) composed(r *http.Request, o, of *opened, req picture.Request) (win *picture.Window, err error) {
 	ctx := r.Context()
-	parts := strings.Split(o.q.Get("select"), ",")
-	n := len(o.a.Shape())
+	_, at, err := o.a.Axes(req.Select)
+	if err != nil {
+		return nil, err
+	}
 	axis, err := strconv.Atoi(o.q.Get("caxis"))
 	channels := strings.Split(o.q.Get("channels"), ",")
-	if err != nil || axis < 0 || axis >= n || len(parts) != n || len(channels) > maxSeries {
-		return nil, httpError{http.StatusBadRequest, fmt.Errorf("channels: want at most %d, their axis, and a selection of %d axes", maxSeries, n)}
+	if err != nil || axis < 0 || axis >= len(at) || len(channels) > maxSeries {
+		return nil, httpError{http.StatusBadRequest, fmt.Errorf("channels: want at most %d, and their axis", maxSeries)}
 	}
 	req.Numbers = true
 	var sum []float32
@@ -212,20 +214,14 @@ func (h *handler) composed(r *http.Request, o, of *opened, req picture.Request) 
 		if err != nil || errIndex != nil || index < 0 || index >= min(o.a.Shape()[axis], of.a.Shape()[axis]) || len(fields) != 4 {
 			return nil, httpError{http.StatusBadRequest, fmt.Errorf("channels=%s: want INDEX:RRGGBB:LOW:HIGH", serve.Clip(text))}
 		}
-		whole := slices.Repeat([]string{":"}, n)
-		parts[axis], whole[axis] = strconv.FormatInt(index, 10), strconv.FormatInt(index, 10)
-		var all zarr.Selection
-		if req.Select, err = selectionOf(ctx, strings.Join(parts, ","), o.a, o.beside); err == nil {
-			all, err = selectionOf(ctx, strings.Join(whole, ","), of.a, of.beside)
-		}
-		if err != nil {
-			return nil, err
-		}
+		whole := slices.Repeat([]zarr.Index{zarr.Slice(zarr.None, zarr.None, 1)}, len(at))
+		at[axis], whole[axis] = zarr.At(index), zarr.At(index)
+		req.Select = zarr.Orthogonal(at...)
 		lo, errLo := strconv.ParseFloat(fields[2], 64)
 		hi, errHi := strconv.ParseFloat(fields[3], 64)
 		l := picture.Limits{Lo: lo, Hi: hi}
 		if errLo != nil || errHi != nil || !(lo < hi) {
-			if l, _, err = picture.Range(ctx, of.a, picture.Request{Decoder: of.dec, Select: all}); err != nil {
+			if l, _, err = picture.Range(ctx, of.a, picture.Request{Decoder: of.dec, Select: zarr.Orthogonal(whole...)}); err != nil {
 				return nil, err
 			}
 		}

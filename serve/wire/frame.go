@@ -109,6 +109,7 @@ const (
 	OpVisit                   // Visit, Visited and perhaps a descriptor
 	OpWatch                   // Watch and perhaps a descriptor, nothing
 	OpPing                    // nothing, nothing: a server that runs answers at once
+	OpBucket                  // nothing and a descriptor, nothing; on that connection, from the server: Bucket, BucketTag or nothing, and bytes
 	numOps
 )
 
@@ -118,7 +119,11 @@ var opNames = [numOps]string{
 	"", "commit", "discard", "", "", "", "",
 	"", "", "", "", "rebase", "fork", "join", "", "", "", "leave", "lease", "pages", "pack", "payload", "recall", "ancestors", "records",
 	"ask", "value", "roots", "own_pages", "apply", "store", "stage", "swap", "share", "visit", "watch", "ping",
+	"bucket",
 }
+
+// Later reports whether an operation is of a later version than this one.
+func (o Op) Later() bool { return o >= numOps }
 
 func (o Op) String() string {
 	if o < numOps && opNames[o] != "" {

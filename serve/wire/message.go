@@ -42,6 +42,28 @@ const CapFiles = "files"
 // its other clients.
 const CapShare = "share"
 
+// CapBuckets means that a client reads buckets with its own credentials; see [Bucket].
+const CapBuckets = "buckets"
+
+// Bucket asks a client for a part of an object in the bucket at a URL.
+type Bucket struct {
+	URL string `json:"url"`
+	Key string `json:"key"`
+	// N bytes from Off on, -1 for all. With Limit, the whole object, which has at most so many bytes.
+	Off   int64 `json:"off,omitempty"`
+	N     int64 `json:"n,omitempty"`
+	Limit int64 `json:"limit,omitempty"`
+	// Tagged asks for the tag, too, and for the object only if it has another tag than Tag.
+	Tagged bool   `json:"tagged,omitempty"`
+	Tag    string `json:"tag,omitempty"`
+}
+
+// BucketTag answers a Bucket with Tagged.
+type BucketTag struct {
+	Tag  *string    `json:"tag"`
+	Time *time.Time `json:"time"`
+}
+
 // Share says how many processes share memory, the server and the client among them.
 type Share struct {
 	Processes int `json:"processes"`

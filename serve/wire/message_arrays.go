@@ -17,7 +17,10 @@ type Destination struct {
 
 // Watch has the writes to a session counted: each write by any process adds 1 to the 8 bytes at the
 // place, a number in the order of the machine, before the write is acknowledged.
+//
+// With the view 0 the moves of the refs of a database are counted, each before somebody can see it.
 type Watch struct {
 	Handle
 	Destination
+	Database string `json:"database,omitempty"`
 }

@@ -232,6 +232,12 @@ func (l *Labels) Find(label string) (lo, hi int64, one bool, err error) {
 	return int64(from), int64(to), to-from == 1 && q.span <= max(l.grain, 1), err
 }
 
+// From returns the first element of the range that begins with a label: the number of labels if none is in it.
+func (l *Labels) From(label string) (int64, error) {
+	lo, _, err := l.findRange(&label, nil)
+	return lo, err
+}
+
 // Nearest returns the element whose label is nearest to a number, time or span, the greater one of two that are
 // as near, as xarray's sel(method="nearest") does. Texts have no nearest: [ErrLabel].
 func (l *Labels) Nearest(label string) (int64, error) {

@@ -22,6 +22,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/gather"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -44,7 +45,7 @@ const Read = 4
 // operations have the numbers of _engine.py. Version counts their changes.
 var operations = []func(ctx context.Context, r *Request) ([]byte, error){
 	open, end, call, openArray, Read: read, readMany, write, readVariable, writeVariable, selectLabels,
-	get: getValue, setValue, listKeys,
+	get: getValue, setValue, listKeys, setVirtual,
 }
 
 // get is the operation that reads a value.
@@ -460,7 +461,8 @@ func writeVariable(ctx context.Context, r *Request) ([]byte, error) {
 	})
 }
 
-// selectLabels turns a selection by labels of coordinates, which the text has, into one by numbers.
+// selectLabels turns a selection by labels of coordinates, which the text has, into one by numbers. With an integer other than 0,
+// a label stands for the nearest one.
 func selectLabels(ctx context.Context, r *Request) ([]byte, error) {
 	var out []byte
 	err := r.use(ctx, func(h *array, a *zarr.Array) error {
@@ -474,11 +476,52 @@ func selectLabels(ctx context.Context, r *Request) ([]byte, error) {
 			}
 			return h.v.session.Node(ctx, path)
 		}
-		sel, _, err := cf.ParseSelection(ctx, r.Text, a, beside)
+		parse := cf.ParseSelection
+		if len(r.Ints) > 0 && r.Ints[0] != 0 {
+			parse = cf.NearestSelection
+		}
+		sel, _, err := parse(ctx, r.Text, a, beside)
 		if err == nil {
 			out, err = json.Marshal(sel.String())
 		}
 		return err
 	})
 	return out, err
+}
+
+// setVirtual stores the references that the text lists in a session.
+func setVirtual(ctx context.Context, r *Request) ([]byte, error) {
+	v, err := of[*view](r.Handle)
+	if err != nil {
+		return nil, err
+	}
+	if v.session == nil {
+		return nil, fmt.Errorf("%w: a version takes no references", txn.ErrRequest)
+	}
+	var refs []struct {
+		Key, URL, ETag string
+		Offset, Length uint64
+		Modified       float64 // seconds since 1970
+	}
+	if err := json.Unmarshal([]byte(r.Text), &refs); err != nil {
+		return nil, fmt.Errorf("%w: %w", txn.ErrRequest, err)
+	}
+	for _, ref := range refs {
+		src := tree.Source{URL: ref.URL}
+		if strings.HasPrefix(src.URL, "/") {
+			src.URL = "file://" + src.URL
+		}
+		if ref.ETag != "" {
+			src.Validator = kv.IfMatch(ref.ETag)
+		} else if ref.Modified != 0 {
+			src.Validator = kv.IfUnmodifiedSince(time.Unix(int64(ref.Modified), 0))
+		}
+		if !strings.Contains(src.URL, "://") {
+			return nil, fmt.Errorf("%w: %s: the location is neither a URL nor an absolute path", txn.ErrRequest, ref.URL)
+		}
+		if err := v.session.SetVirtual(ctx, ref.Key, src, ref.Offset, ref.Length); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }

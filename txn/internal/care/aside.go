@@ -13,6 +13,15 @@ import (
 // removed by this program.
 const quarantineDir = "quarantine"
 
+// Aside returns the quarantine of a database, "" if nothing is in it.
+func Aside(fs index.FS, dir string) string {
+	dir = fs.PathJoin(dir, quarantineDir)
+	if names, err := fs.List(dir); err != nil || len(names) == 0 {
+		return ""
+	}
+	return dir
+}
+
 // Quarantined returns a new name in the quarantine of a database.
 func Quarantined(fs index.FS, dir, what string, now time.Time) (string, error) {
 	parent := fs.PathJoin(dir, quarantineDir)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"time"
@@ -41,23 +42,20 @@ func Ready(in Getter) bool {
 	return err == nil
 }
 
-// Erased reports whether something was erased that a collection has not removed to the last byte.
-func Erased(in Getter) (bool, error) {
-	_, err := in.Get(index.SpaceMeta, metaErased)
+// Erased names the last erasure, if a collection has not removed what was erased to the last byte, else it is "".
+func Erased(in Getter) (string, error) {
+	b, err := in.Get(index.SpaceMeta, metaErased)
 	if errors.Is(err, index.ErrNotFound) {
-		return false, nil
+		return "", nil
 	}
-	return err == nil, err
+	return string(b), err
 }
 
-// PutErased stores what [Erased] returns.
-func PutErased(b *index.Batch, erased bool) {
-	if erased {
-		b.Set(index.SpaceMeta, metaErased, []byte{1})
-	} else {
-		b.Delete(index.SpaceMeta, metaErased)
-	}
-}
+// PutErased notes an erasure under a new name.
+func PutErased(b *index.Batch) { b.Set(index.SpaceMeta, metaErased, []byte(rand.Text())) }
+
+// DeleteErased notes that nothing is left of what was erased.
+func DeleteErased(b *index.Batch) { b.Delete(index.SpaceMeta, metaErased) }
 
 // Kinds of care whose time is stored.
 const (

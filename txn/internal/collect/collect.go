@@ -44,6 +44,8 @@ type Core interface {
 	// Forget removes copies of what buckets have, with all also the payloads of a lazy clone, and returns how much
 	// of these. left says that some may be in use.
 	Forget(ctx context.Context, all bool) (bytes int64, left bool, err error)
+	// Publish calls fn while nothing else is published.
+	Publish(ctx context.Context, fn func() error) error
 }
 
 // Moment is the state of a database that is open. Whoever takes it closes Index.
@@ -104,6 +106,9 @@ type GCReport struct {
 	// Erased says that something was erased before that is not gone yet: a version with it is open, or
 	// a file has a second link or another reader. A later collection removes it.
 	Erased bool
+	// Quarantine is the directory with files that a repair has put aside, if a collection that leaves nothing of what was
+	// erased has left these.
+	Quarantine string
 	// Holders are what keeps payloads, and Disk is what the directory takes, with Explain.
 	Holders []Holder
 	Disk    DiskUse
@@ -158,9 +163,10 @@ type collector struct {
 	dead []tree.Name // pages to delete
 	more bool        // there are others
 
-	renewed bool // the checkpoints, since the pages were deleted
-	erase   bool // no byte of what is dead may stay, because something was erased
-	spared  bool // something may keep what was erased
+	renewed bool   // the checkpoints, since the pages were deleted
+	erase   bool   // no byte of what is dead may stay, because something was erased
+	erasure string // the last one when the collection began
+	spared  bool   // something may keep what was erased
 }
 
 // Root is a place to mark from.
@@ -202,10 +208,10 @@ func (g *collector) findRoots(ctx context.Context) error {
 	}
 	snap, heads := m.Index, m.Heads
 	g.snap, g.open, g.spare, g.floors = snap, m.Open, m.Spilled, m.Floors
-	if g.erase, err = catalog.Erased(snap); err != nil {
+	if g.erasure, err = catalog.Erased(snap); err != nil {
 		return err
 	}
-	g.erase = g.erase || g.o.Erase
+	g.erase = g.erasure != "" || g.o.Erase
 	expired, err := catalog.ExpiredIDs(snap)
 	all := len(expired)
 	if err == nil {

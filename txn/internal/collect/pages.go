@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 )
@@ -189,12 +190,25 @@ func (g *collector) erased(ctx context.Context) error {
 		}
 		g.r.AwayBytes, g.r.Erased = bytes, g.r.Erased || left
 	}
+	if g.erase {
+		g.r.Quarantine = care.Aside(g.FS, g.Dir)
+	}
 	batch := g.Index.NewBatch()
 	defer batch.Close()
 	batch.MakesRoom()
 	catalog.PutLastCare(batch, catalog.LastGC, g.Now())
-	if g.erase || g.r.Erased {
-		catalog.PutErased(batch, g.r.Erased)
+	switch {
+	case g.r.Erased && g.erasure == "":
+		catalog.PutErased(batch)
+	case g.erasure != "" && !g.r.Erased:
+		return g.core.Publish(ctx, func() error {
+			if now, err := catalog.Erased(g.Index); err != nil {
+				return err
+			} else if now == g.erasure { // else the next collection removes what was erased meanwhile
+				catalog.DeleteErased(batch)
+			}
+			return batch.Commit(true)
+		})
 	}
 	return batch.Commit(true)
 }

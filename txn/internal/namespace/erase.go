@@ -20,6 +20,9 @@ type Eraser struct {
 	ids  map[tree.Root]map[[16]byte]string // see arrays
 }
 
+// mostRemembered bounds what an eraser remembers of directories, and of a document.
+const mostRemembered = 1000
+
 // NewEraser returns an eraser of a path, which is not empty.
 func NewEraser(s *Space, path string) *Eraser {
 	return &Eraser{s: s, path: path, docs: map[string]map[digest.Sum][]byte{}, made: map[tree.Root]tree.Root{}, ids: map[tree.Root]map[[16]byte]string{}}
@@ -99,6 +102,9 @@ func (e *Eraser) copies(ctx context.Context, root tree.Root) (edits []Edit, err 
 				}
 				if ok {
 					rest = e.s.policy.WithoutCopies(name, doc, e.path[len(dir):])
+				}
+				if len(e.docs[key]) > mostRemembered {
+					clear(e.docs[key])
 				}
 				if e.docs[key] == nil {
 					e.docs[key] = map[digest.Sum][]byte{}
@@ -193,6 +199,9 @@ func (e *Eraser) arrays(ctx context.Context, dir tree.Root) (map[[16]byte]string
 		for id, path := range below {
 			at[id] = sub.name + path
 		}
+	}
+	if len(e.ids) > mostRemembered {
+		clear(e.ids)
 	}
 	e.ids[dir] = at
 	return at, nil

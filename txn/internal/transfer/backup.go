@@ -68,7 +68,7 @@ func (t *Transfer) mirror(ctx context.Context, of *[8]byte) error {
 		if had, err := catalog.LastCare(t.to.Index, catalog.LastErase); err != nil {
 			return err
 		} else if !at.IsZero() && !at.Equal(had) { // the destination may have what was erased
-			catalog.PutErased(c.Batch, true)
+			catalog.PutErased(c.Batch)
 			catalog.PutLastCare(c.Batch, catalog.LastErase, at)
 		}
 		if of != nil {

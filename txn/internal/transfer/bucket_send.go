@@ -41,6 +41,9 @@ type Bucket struct {
 // ErrOtherBytes means that a bucket has other bytes at the place of a payload.
 var ErrOtherBytes = fmt.Errorf("%w: two copies of one directory have written different payloads under one address", catalog.ErrConflict)
 
+// ErrElsewhere means that payloads which are not in the source, nor in the bucket that it is pushed to, are in another bucket.
+var ErrElsewhere = errors.New("txn: payloads are in the remote of the clone alone")
+
 // Send pushes to a bucket. Errors of [depot.Push.Publish] pass.
 func Send(ctx context.Context, from *From, b *Bucket, author string, now func() time.Time, o Options) (*Report, error) {
 	if o.SkipDamaged {
@@ -352,7 +355,7 @@ func (t *Transfer) leaveAway(ctx context.Context) error {
 				return err
 			}
 			if e.From < e.To && d.Manifest().ID != from.Manifest().ID {
-				return fmt.Errorf("%w to another remote: the remote of this clone has payloads that are not here; push from a clone that was made without --lazy", errors.ErrUnsupported)
+				return ErrElsewhere
 			}
 			for _, x := range list {
 				there = append(there, pack.Extent{From: max(x.From, e.From), To: min(x.To, e.To)})
