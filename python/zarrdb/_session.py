@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from . import _wire as w
 from ._changes import Changes, Commit, all_pages, parse_time
-from ._client import Client
+from ._client import Client, exit_error
 from ._errors import (
     ConflictError,
     ConnectionLostError,
