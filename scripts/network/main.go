@@ -86,7 +86,7 @@ func main() {
 		Rewrite: func(r *httputil.ProxyRequest) { // the signature counts the host that the client names
 			r.Out.URL.Scheme, r.Out.URL.Host = n.to.Scheme, n.to.Host
 		},
-		Transport: transport, BufferPool: &buffers{}, ErrorLog: log.New(io.Discard, "", 0),
+		Transport: transport, ErrorLog: log.New(io.Discard, "", 0),
 	}
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {
@@ -99,17 +99,6 @@ func main() {
 	}()
 	log.Fatal("network: ", http.Serve(l, n))
 }
-
-type buffers struct{ sync.Pool }
-
-func (b *buffers) Get() []byte {
-	if p, ok := b.Pool.Get().([]byte); ok {
-		return p
-	}
-	return make([]byte, 128<<10)
-}
-
-func (b *buffers) Put(p []byte) { b.Pool.Put(p) } //nolint:staticcheck // a slice of 128 KiB
 
 func (n *network) clear() { n.n = counts{Methods: map[string]int{}, Faults: map[string]int{}} }
 
