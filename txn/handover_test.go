@@ -152,8 +152,8 @@ func (r *relay) handOver(db *DB) {
 	db = must.Get(Open("db", r.o))(r.t)
 	r.connect(db)
 	update(r.t, db, "main", nextHolder)
+	r.mu.Unlock() // these recall
 	mustExpire(r.t, db, ExpireOptions{Keep: 1})
-	r.mu.Unlock() // it recalls
 	mustGC(r.t, db)
 	r.mu.Lock()
 	r.holder = db
@@ -187,9 +187,7 @@ func (k *relayLease) Release() {
 	k.r.mu.Lock()
 	defer k.r.mu.Unlock()
 	delete(k.r.leases, k)
-	if k.r.holder != nil { // else it was not renewed
-		k.Lease.Release()
-	}
+	k.Lease.Release() // again, if it was not renewed
 }
 
 func (r *relay) Lease(ctx context.Context, rev string) (Lease, error) {

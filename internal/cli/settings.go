@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -23,8 +24,8 @@ func settings() (map[string]string, error) {
 	}
 	path := filepath.Join(dir, "zarrdb", "settings")
 	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil // the home may be that of another user, or no directory
 	} else if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
