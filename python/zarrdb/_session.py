@@ -138,9 +138,10 @@ class Session(Contents, WritableView):
         the steps that are possible.
 
         >>> s = repo.writable_session()
-        >>> s.drop_front("lat", 2)
-        >>> s.array("t2m").shape
-        (2, 6)
+        >>> a = zarr.create_array(s.store, name="rain", data=np.arange(4), chunks=(1,), dimension_names=["day"])
+        >>> s.drop_front("day", 2)
+        >>> s.array("rain")[:].tolist()
+        [2, 3]
         """
         self._at()  # it is an error if it was committed
         target = f"{self._client.dir}:{path.strip('/')}"
