@@ -1,7 +1,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -139,18 +138,13 @@ type lentBucket struct {
 // lenderTime is how long a client that lends its buckets may take to say so, and to answer a ping.
 var lenderTime = 10 * time.Second // tests change it
 
-// lender returns the lender of the process of the client, which may have several connections.
+// lender returns the lender of the client.
 func (s lentBucket) lender(ctx context.Context) (*lender, error) {
 	c := s.c
 	late := time.Now().Add(lenderTime)
 	for {
-		var l *lender
 		c.s.mu.Lock()
-		for k := range c.s.conns {
-			if k == c || k.pid == c.pid && k.who.Name == c.who.Name {
-				l = cmp.Or(l, k.lender)
-			}
-		}
+		l := c.lender
 		c.s.mu.Unlock()
 		if l != nil {
 			return l, nil
