@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ._repository import Repository
+from typing import Any
 
 
-def checkout(repo: Repository, dir: str | os.PathLike[str], rev: str, only: str | Sequence[str], discard: str | Sequence[str]) -> dict[str, Any]:
+def checkout(repo: Any, dir: str | os.PathLike[str], rev: str, only: str | Sequence[str], discard: str | Sequence[str]) -> dict[str, Any]:
     """Repository.checkout."""
     args = ["checkout", f"{repo.path}@{rev}", os.path.abspath(dir), "--json"]
     for flag, paths in (("--only", only), ("--discard", discard)):
@@ -19,14 +16,14 @@ def checkout(repo: Repository, dir: str | os.PathLike[str], rev: str, only: str 
     return dict(json.loads(repo.run(*args)))
 
 
-def commit(repo: Repository, dir: str | os.PathLike[str], message: str, branch: str | None, verify: bool) -> str:
+def commit(repo: Any, dir: str | os.PathLike[str], message: str, branch: str | None, verify: bool) -> str:
     """Repository.commit_folder: the id of the commit."""
     args = ["commit", os.path.abspath(dir), "-m", message, "--json"] + ["--verify"] * verify
     out = json.loads(repo.run(*args, *(["--branch", branch] if branch else [])))
     return str(out["commit"]["id"])
 
 
-def status(repo: Repository, dir: str | os.PathLike[str]) -> dict[str, str]:
+def status(repo: Any, dir: str | os.PathLike[str]) -> dict[str, str]:
     """Repository.folder_status."""
     out = json.loads(repo.run("commit", os.path.abspath(dir), "--dry-run", "--json"))
     return {c["key"]: c["op"] for c in out["changes"]}
