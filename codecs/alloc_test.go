@@ -7,13 +7,14 @@ import (
 
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
 // Once the pools are warm, no chunk costs a buffer, nor an inner chunk an
 // allocation.
 func TestNoAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector empties pools")
 	}
 	// So do collections, and each processor has its own.
@@ -52,7 +53,7 @@ func TestNoAllocations(t *testing.T) {
 // A shard is encoded inner chunk by inner chunk from where its elements lie:
 // there is no copy of all of them.
 func TestShardIsNotGathered(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector empties pools")
 	}
 	b := bind(t, `[{"name":"sharding_indexed","configuration":{"chunk_shape":[64,64,64],"codecs":[{"name":"bytes"}],

@@ -16,6 +16,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -167,7 +168,7 @@ func (c bomb) elements(t *testing.T, n int) []byte {
 // TestEveryBomb: a chunk that holds, or claims to hold, far more than the
 // metadata say is refused by every codec, before it takes memory.
 func TestEveryBomb(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		t.Skip("the race detector makes the largest encoders slow, and empties pools")
 	}
 	reg, rows := builtin.Registry(), bombRows(t)

@@ -16,6 +16,7 @@ import (
 	"github.com/zarrdb/zarrdb/codecs"
 	"github.com/zarrdb/zarrdb/codecs/builtin"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
 
@@ -152,7 +153,7 @@ func TestZstdForeign(t *testing.T) {
 // Chunks that hold less than a thousandth of what they decode to are no
 // bombs if the metadata say so.
 func TestHighlyCompressible(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		t.Skip("150 MiB")
 	}
 	elems := make([]byte, 150<<20)

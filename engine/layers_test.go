@@ -164,6 +164,7 @@ var layers = map[string][]string{
 	"internal/crashtest": {},                // of tests
 	"internal/leaktest":  {},                // of tests
 	"internal/must":      {},                // of tests
+	"internal/race":      {},                // of tests
 	"internal/soaktest":  {"internal/must"}, // of tests
 
 	// What the command line and the web server show: answers as typed values, and pictures.

@@ -15,6 +15,7 @@ import (
 	"testing/iotest"
 
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/kvtest"
 )
@@ -170,7 +171,7 @@ func TestFromReaderAt(t *testing.T) {
 	// Buffers come back: a warm View of 4 KiB makes no new one.
 	if n := testing.AllocsPerRun(50, func() {
 		_ = v.View(ctx, kv.Span(0, 4096), func([]byte) error { return nil })
-	}); n > 2 && !raceEnabled {
+	}); n > 2 && !race.Enabled {
 		t.Errorf("View allocates %v times", n)
 	}
 }

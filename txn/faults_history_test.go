@@ -13,6 +13,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -208,7 +209,7 @@ type faultChoice func(n int64) iter.Seq[int64]
 // someFaults are others each time.
 func someFaults(t *testing.T) faultChoice {
 	step := int64(9)
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		step = 47
 	}
 	first := rand.Int64N(step)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 )
@@ -130,7 +131,7 @@ func expireAndCollect(db *DB) error {
 // A power loss at any write of an expiry and a collection loses nothing that is
 // kept, and the collection can be run again to its end.
 func TestGCPowerCut(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the work of one goroutine, many times")
 	}
 	t.Parallel()
@@ -153,7 +154,7 @@ func TestGCPowerCut(t *testing.T) {
 	r.left(t, r.db)
 	must.Do(t, r.db.Close())
 	step := 1
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		step = 1 + len(images)/25
 	}
 	for i := 0; i < len(images); i += step {
@@ -202,7 +203,7 @@ func checkpointsAreSound(t *testing.T, o *Options) {
 func TestGCFaults(t *testing.T) {
 	t.Parallel()
 	every := int64(1)
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		every = 5
 	}
 	seed := must.Seed(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/kv/pack"
 )
 
@@ -121,7 +122,7 @@ func (s *syncStop) MaybeError(op errorfs.Op) error {
 // group outgrow memory and go to the index, a search of what is still to be written
 // stops there: so what they name must have gone before.
 func TestGroupOutgrowsMemory(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the work of one goroutine, many times")
 	}
 	step := int64(1 << 10)

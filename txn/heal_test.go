@@ -13,6 +13,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -211,7 +212,7 @@ func TestGCForgetsHoles(t *testing.T) {
 // A pack is damaged at random places, cut off or removed, and payloads are healed by writes,
 // a repair from a copy, or a pull after a repair that found nothing.
 func TestHealModel(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the work of one goroutine, many times")
 	}
 	rounds := 40

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
@@ -443,7 +444,7 @@ func TestSalvageAfterGC(t *testing.T) {
 // it done but for a new checkpoint; run again, it completes. What it takes away is
 // in the quarantine.
 func TestSalvagePowerCut(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the work of one goroutine, many times")
 	}
 	mem := vfs.NewCrashableMem()
@@ -475,7 +476,7 @@ func TestSalvagePowerCut(t *testing.T) {
 	must.Get(Salvage(bg, "db", SalvageOptions{Options: *o}))(t)
 	images = append(images, mem.CrashClone(vfs.CrashCloneCfg{}))
 	step := 1
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		step = 1 + len(images)/25
 	}
 	done := 0

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 )
 
 // carrying is a way to bring the versions of the database "src" to "copy", for
@@ -183,7 +184,7 @@ func (c *carried) again(t *testing.T, mem *vfs.MemFS) {
 // An error of any operation of the file system, reads and the source included, is
 // an error of the transfer or does no harm; and the next run is complete.
 func TestTransferFailsAnywhere(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the work of one goroutine, many times")
 	}
 	points := 15

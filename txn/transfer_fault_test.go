@@ -13,12 +13,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 )
 
 // After a power cut at any write, the destination of a transfer is what it was or
 // what it was to become, and the same transfer goes on from there.
 func TestTransferSurvivesCrashes(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the work of one goroutine, many times")
 	}
 	points := 16

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/zarr/dtype"
 )
@@ -49,7 +50,7 @@ func TestStridedReadOfLargeChunk(t *testing.T) {
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s: wrong elements", codecs)
 		}
-		if took := after.TotalAlloc - before.TotalAlloc; took > n*n*3/4 {
+		if took := after.TotalAlloc - before.TotalAlloc; took > n*n*3/4 && !race.Enabled { // with it on pools forget
 			t.Errorf("%s: a read of some of %d bytes took %d", codecs, n*n, took)
 		}
 	}

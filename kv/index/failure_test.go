@@ -17,6 +17,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -169,7 +170,7 @@ func (h *history) checkReopened(fs vfs.FS) {
 func TestErrorAtEveryOperation(t *testing.T) {
 	// Some hundred operations in the whole history; a few milliseconds each.
 	step := int64(23)
-	if raceEnabled {
+	if race.Enabled {
 		step = 71
 	}
 	if os.Getenv("ZARRDB_LONG") != "" {
@@ -218,7 +219,7 @@ func TestErrorAtEveryOperation(t *testing.T) {
 // TestConcurrentFailure lets the log fail under many writers.
 func TestConcurrentFailure(t *testing.T) {
 	seeds := int64(6)
-	if raceEnabled {
+	if race.Enabled {
 		seeds = 3
 	}
 	for _, suffix := range []string{".log", "MANIFEST", ".sst", "marker", ""} {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/leaktest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
@@ -384,7 +385,7 @@ func TestModel(t *testing.T) {
 		seeds := uint64(4)
 		if disk {
 			seeds = 1 // thousands of syncs
-		} else if raceEnabled {
+		} else if race.Enabled {
 			seeds = 2
 		}
 		for seed := range seeds {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -70,7 +71,7 @@ func TestPowerCutWhileMaking(t *testing.T) {
 		t.Errorf("only %d moments", len(images))
 	}
 	for i, c := range images {
-		if (testing.Short() || raceEnabled) && i%5 != 0 {
+		if (testing.Short() || race.Enabled) && i%5 != 0 {
 			continue
 		}
 		x, err := Open("d", &Options{FS: c.fs, MemTableBytes: 256 << 10, MinFreeBytes: 1})

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/internal/soaktest"
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
@@ -26,7 +27,7 @@ import (
 // the last that was synced, or a later one. With it is what was ingested.
 func TestPowerCuts(t *testing.T) {
 	histories := uint64(12)
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		histories = 4
 	}
 	cuts := 0

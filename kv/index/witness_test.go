@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/kv"
 )
 
@@ -65,7 +66,7 @@ func TestDamageOfAClosedIndex(t *testing.T) {
 		return mem
 	}
 	noticed, places := 0, 12
-	if raceEnabled {
+	if race.Enabled {
 		places = 4
 	}
 	try := func(t *testing.T, image *vfs.MemFS, dir, what string, change func(fs vfs.FS) error) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/crashtest"
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/internal/race"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
@@ -194,7 +195,7 @@ func TestCrash(t *testing.T) {
 		t.Skip("the work of one goroutine, many times")
 	}
 	seeds := uint64(25)
-	if raceEnabled {
+	if race.Enabled {
 		seeds = 8
 	}
 	for seed := range seeds {

@@ -1,5 +1,0 @@
-//go:build !race
-
-package codecs_test
-
-const raceEnabled = false

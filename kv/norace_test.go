@@ -1,5 +1,0 @@
-//go:build !race
-
-package kv_test
-
-const raceEnabled = false
