@@ -2,6 +2,8 @@ package codecs
 
 import (
 	"encoding/binary"
+	"fmt"
+	"io"
 	"math"
 	"sync"
 
@@ -36,6 +38,18 @@ func (s *lz4Stage) Encode(dst, src []byte) ([]byte, error) {
 	}
 	dst = scratch.Grow(dst, int64(4+lz4.Bound(len(src))))
 	return appendLZ4(binary.LittleEndian.AppendUint32(dst, uint32(len(src))), src, s.acceleration), nil
+}
+
+// OpenStream implements streamStage.
+func (s *lz4Stage) OpenStream(src io.Reader) (io.ReadCloser, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(src, head[:]); err != nil {
+		return nil, err
+	}
+	if n := int64(binary.LittleEndian.Uint32(head[:])); n != s.in.Size {
+		return nil, fmt.Errorf("the length is %d, not %d", n, s.in.Size)
+	}
+	return io.NopCloser(lz4.NewReader(src)), nil
 }
 
 func (s *lz4Stage) Decode(dst, src []byte) ([]byte, error) {

@@ -20,6 +20,7 @@ func TestStridedReadOfLargeChunk(t *testing.T) {
 	const n, step = 4096, 8
 	for _, codecs := range []string{
 		`{"name":"bytes"}`, `{"name":"bytes"},{"name":"zstd","configuration":{"level":1,"checksum":true}}`, `{"name":"bytes"},{"name":"gzip","configuration":{"level":1}}`,
+		`{"name":"bytes"},{"name":"numcodecs.lz4","configuration":{"acceleration":1}}`,
 		`{"name":"bytes"},{"name":"blosc","configuration":{"cname":"lz4","clevel":1,"shuffle":"noshuffle","typesize":1,"blocksize":65536}}`,
 		`{"name":"transpose","configuration":{"order":[1,0]}},{"name":"bytes"},{"name":"zstd","configuration":{"level":1,"checksum":false}}`,
 		`{"name":"sharding_indexed","configuration":{"chunk_shape":[64,64],"codecs":[{"name":"bytes"}],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"index_location":"end"}}`,

@@ -3,8 +3,10 @@ package lz4
 import (
 	"bytes"
 	"encoding/binary"
+	"io"
 	"math/rand/v2"
 	"testing"
+	"testing/iotest"
 
 	library "github.com/pierrec/lz4/v4"
 )
@@ -18,6 +20,10 @@ func agree(t testing.TB, src []byte, room int) {
 	n, err := library.UncompressBlock(src, want)
 	if err != nil {
 		n = 0
+	}
+	out, e := io.ReadAll(io.LimitReader(NewReader(iotest.OneByteReader(bytes.NewReader(src))), int64(room)+1))
+	if ok := e == nil && len(out) <= room; ok != (err == nil) || ok && !bytes.Equal(out, want[:n]) {
+		t.Fatalf("NewReader: a block of %d bytes in %d: %d bytes, %v; should be %d bytes, %v; or they differ", len(src), room, len(out), e, n, err)
 	}
 	for name, decode := range map[string]func(dst, src []byte) (int, error){
 		"Decode":   Decode,
