@@ -100,6 +100,9 @@ func (f *front) find(ctx context.Context) error {
 		if axis < 0 {
 			continue
 		}
+		if slices.Contains(a.DimensionNames()[axis+1:], f.dim) {
+			return fmt.Errorf("/%s has this dimension twice: %w", a.Path(), errors.ErrUnsupported)
+		}
 		x := frontArray{Array: a, axis: axis}
 		if chunks := a.Meta().Grid.Regular(); chunks != nil {
 			x.chunk = int64(chunks[axis])

@@ -80,6 +80,12 @@ func testDropFront(t *testing.T, version zarr.Version) {
 	if _, err := s.DropFront(bg, "g", "depth", "1"); !errors.Is(err, zarr.ErrNotFound) {
 		t.Error(err)
 	}
+	twice := must.Get(db.Begin(bg, ""))(t)
+	must.Get(twice.CreateArray(bg, "g/cov", zarr.Spec{Shape: []int64{300, 300}, DataType: "int8", Version: version, DimensionNames: []string{"time", "time"}}))(t)
+	if _, err := twice.DropFront(bg, "g", "time", "10"); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a dimension twice: %v", err)
+	}
+	twice.Abort()
 	maxRewritten = 300
 	_, err := s.DropFront(bg, "g", "time", "2025-01-07")
 	maxRewritten = 64 << 20

@@ -168,6 +168,7 @@ type folderWork struct {
 	scope    checkout.Scope
 	o        CheckoutOptions
 	adopting bool
+	was      *Snapshot // the version that a move leaves, nil if it is not known
 	meter    transfer.Meter
 	res      CheckoutResult
 	unlock   func()
@@ -362,6 +363,14 @@ func (w *folderWork) wants(ctx context.Context, at *Snapshot) iter.Seq2[checkout
 	want := func(key string) (checkout.Want, error) {
 		v, err := at.Locate(ctx, prefix+key)
 		out := checkout.Want{Key: key, Value: v}
+		if err == nil {
+			out.Ref = v.ID()
+		}
+		if err == nil && out.Ref == (kv.ID{}) { // nothing tells versions of the file that is linked
+			var link txn.KeyValue
+			link, err = at.Value(ctx, prefix+key)
+			out.Ref = kv.ID(digest.Of(fmt.Append(nil, link)))
+		}
 		if err == nil && path.Base(key) == names.V3 && w.scope.Above(key) {
 			var doc []byte
 			if doc, err = kv.ReadValue(ctx, v, kv.All()); err == nil {
@@ -406,9 +415,16 @@ func (w *folderWork) join(ctx context.Context, dir *dirkv.Store, at *Snapshot, v
 	if at != nil {
 		wants = w.wants(ctx, at)
 	}
+	in := ""
 	for s, err := range checkout.Join(entries, wants, checkout.Files(ctx, dir)) {
 		if err != nil {
 			return err
+		}
+		if above := filepath.Join(w.b.Dir, filepath.FromSlash(names.Parent(s.Key))); s.File != nil && above != in {
+			in = above
+			if real, err := filepath.EvalSymlinks(above); err == nil && real != above { // a removal would be one of other files
+				return fmt.Errorf("%s: a symbolic link leads to %s: make it a directory with copies, or remove it", names.Parent(s.Key), real)
+			}
 		}
 		if s.Entry == nil && s.Want == nil && checkout.LeftOut(s.Key) {
 			leave(s.Key)
@@ -440,7 +456,7 @@ func (w *folderWork) wantSum(ctx context.Context, at *Snapshot, want *checkout.W
 		return digest.Of(want.Doc), nil
 	}
 	if v, err := at.Value(ctx, w.st.Prefix()+want.Key); err != nil || v.Kind != "virtual" {
-		return digest.Sum(want.Ref()), err
+		return digest.Sum(want.Ref), err
 	}
 	return sum, transfer.ViewWhole(ctx, want.Value, func(b []byte) error { sum = digest.Of(b); return nil })
 }
@@ -448,13 +464,15 @@ func (w *folderWork) wantSum(ctx context.Context, at *Snapshot, want *checkout.W
 // choice returns what becomes of a change that the version does not have.
 func (w *folderWork) choice(key string) checkout.Choice {
 	longest, c := -1, checkout.Refuse
-	for to, paths := range map[checkout.Choice][]string{checkout.Keep: w.o.Keep, checkout.Discard: w.o.Discard} {
+	look := func(to checkout.Choice, paths []string) {
 		for _, p := range paths {
 			if p = names.Clean(p); len(p) > longest && (p == "" || key == p || strings.HasPrefix(key, names.Dir(p))) {
 				longest, c = len(p), to
 			}
 		}
 	}
+	look(checkout.Keep, w.o.Keep) // it decides where both have the same path
+	look(checkout.Discard, w.o.Discard)
 	return c
 }
 
@@ -464,7 +482,7 @@ func (w *folderWork) steps(ctx context.Context, dir *dirkv.Store, at *Snapshot, 
 		equals := false
 		if !same && s.File != nil && s.Want != nil {
 			is, err := sum()
-			if equals = err == nil && kv.ID(is) == s.Want.Ref(); err == nil && !equals {
+			if equals = err == nil && kv.ID(is) == s.Want.Ref; err == nil && !equals {
 				var want digest.Sum
 				want, err = w.wantSum(ctx, at, s.Want)
 				equals = want == is
@@ -473,8 +491,31 @@ func (w *folderWork) steps(ctx context.Context, dir *dirkv.Store, at *Snapshot, 
 				return err
 			}
 		}
-		return fn(s, s.Decide(same, equals, w.adopting, w.choice(s.Key)))
+		c := w.choice(s.Key)
+		a := s.Decide(same, equals, w.adopting, c)
+		if !same && c == checkout.Refuse && (a == checkout.Stay || a == checkout.Nothing && s.File != nil) {
+			if other, err := w.replaced(ctx, at, s.Key); err != nil {
+				return err
+			} else if other {
+				a = checkout.Lost
+			}
+		}
+		return fn(s, a)
 	})
+}
+
+// replaced reports whether the array that a file is part of is another one in a version: a chunk of that number has another place then.
+func (w *folderWork) replaced(ctx context.Context, at *Snapshot, key string) (bool, error) {
+	if w.was == nil {
+		return false, nil
+	}
+	for p := w.st.Prefix() + key; p != ""; {
+		p = names.Parent(p)
+		if same, ok, err := w.was.at.SameArray(ctx, at.at, p); ok || err != nil {
+			return !same, err
+		}
+	}
+	return false, nil
 }
 
 // move makes the files those of a version: first it looks at all, and changes nothing if a change would be lost; then files go, and
@@ -485,18 +526,31 @@ func (w *folderWork) move(ctx context.Context, id CommitID) error {
 		return err
 	}
 	defer at.Close()
+	if w.was = nil; w.st.Commit != "" && !w.st.Moving {
+		was, err := w.at(ctx)
+		if err == nil {
+			w.was, err = w.db.Snapshot(ctx, was)
+		}
+		switch {
+		case err == nil:
+			defer w.was.Close()
+		case !errors.Is(err, txn.ErrNoRef): // else it has expired
+			return err
+		}
+	}
 	dir, err := dirkv.Open(w.b.Dir, &dirkv.Options{NoSync: true})
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	for _, p := range append([]string{w.st.Path}, w.scope...) {
-		if found, err := kv.Any(ctx, at, w.st.Prefix()+names.Dir(names.Relative(p, w.st.Path))); err != nil || !found && (p != "" || w.st.Path != "") {
+	for _, p := range append([]string{""}, w.scope...) {
+		p = names.Join(w.st.Path, p)
+		if found, err := kv.Any(ctx, at, names.Dir(p)); err != nil || !found && p != "" {
 			return cmp.Or(err, notFound("version "+id.Short(), p))
 		}
 	}
 	lost, remove, err := w.look(ctx, dir, at)
-	if err == nil && lost.All > 0 {
+	if w.was = nil; err == nil && lost.All > 0 { // what is removed from here on is no change of a tool
 		err = lost
 	}
 	if err == nil {
@@ -542,7 +596,7 @@ const maxLost = 5
 
 // look returns the changes that a move would lose, and the files to remove. It refuses names that cannot be files.
 func (w *folderWork) look(ctx context.Context, dir *dirkv.Store, at *Snapshot) (lost *checkout.LostError, remove []*checkout.File, err error) {
-	lost = &checkout.LostError{Dir: w.b.Dir}
+	lost = &checkout.LostError{Dir: w.b.Dir, Moving: w.st.Moving}
 	var folds checkout.Folds
 	if other := filepath.Join(filepath.Dir(w.b.Side), strings.ToUpper(filepath.Base(w.b.Side))); isThere(other) {
 		folds = checkout.Folds{}
@@ -635,13 +689,13 @@ func (w *folderWork) write(ctx context.Context, dir *dirkv.Store, at *Snapshot) 
 				if err != nil {
 					return err
 				}
-				s.Entry = &checkout.Entry{Key: s.Key, Ref: s.Want.Ref(), Sum: sum}
+				s.Entry = &checkout.Entry{Key: s.Key, Ref: s.Want.Ref, Sum: sum}
 				if a == checkout.Adopt {
 					s.Entry.Mark = s.File.Mark
 				}
 				s.Want = nil
 			case checkout.Write:
-				s.Entry = &checkout.Entry{Key: s.Key, Ref: s.Want.Ref()}
+				s.Entry = &checkout.Entry{Key: s.Key, Ref: s.Want.Ref}
 				writes++
 			default:
 				return nil
@@ -662,7 +716,7 @@ func (w *folderWork) write(ctx context.Context, dir *dirkv.Store, at *Snapshot) 
 // writeBatch writes the files of the steps that have a Want, and completes their entries.
 func (w *folderWork) writeBatch(ctx context.Context, root *os.Root, stage, dir *dirkv.Store, at *Snapshot, steps []checkout.Step) error {
 	prefix := w.st.Prefix()
-	number := map[string]int{}
+	number, staged := map[string]int{}, make([]kv.Value, len(steps))
 	var keys []string
 	for i, s := range steps {
 		if s.Want != nil {
@@ -672,15 +726,15 @@ func (w *folderWork) writeBatch(ctx context.Context, root *os.Root, stage, dir *
 		}
 	}
 	put := func(ctx context.Context, key string, b []byte) error {
-		s, name := &steps[number[key]], strconv.Itoa(number[key])
+		n := number[key]
+		name := strconv.Itoa(n)
 		if err := stage.Set(ctx, name, b); err != nil {
 			return err
 		}
-		v, err := stage.Locate(ctx, name)
-		if err == nil {
-			s.Entry.Sum, s.Entry.Mark = digest.Of(b), checkout.Sealed(v)
-			w.meter.Add(int64(len(b)), w.o.Progress)
-		}
+		steps[n].Entry.Sum = digest.Of(b)
+		w.meter.Add(int64(len(b)), w.o.Progress)
+		var err error
+		staged[n], err = stage.Locate(ctx, name)
 		return err
 	}
 	for key, i := range number {
@@ -722,6 +776,9 @@ func (w *folderWork) writeBatch(ctx context.Context, root *os.Root, stage, dir *
 		if err != nil {
 			return fmt.Errorf("write %s: %w", s.Key, err)
 		}
+		if now, err := dir.Locate(ctx, s.Key); err == nil {
+			s.Entry.Mark = checkout.Renamed(staged[i], now)
+		} // else its bytes are compared
 		w.res.Written++
 		s.Want = nil
 	}

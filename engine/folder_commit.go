@@ -74,8 +74,8 @@ func (db *DB) CommitFolder(ctx context.Context, dir string, o FolderCommitOption
 		return nil, err
 	}
 	defer w.close()
-	if w.st.Identity != "" && w.st.Identity != db.Identity().Name {
-		return nil, fmt.Errorf("commit: %w", w.fits(CheckoutOptions{}))
+	if err := w.fits(CheckoutOptions{}); err != nil {
+		return nil, fmt.Errorf("commit: %w", err)
 	}
 	w.o.Progress = o.Progress
 	out, err := w.commit(ctx, o)
@@ -102,7 +102,7 @@ func (w *folderWork) commit(ctx context.Context, o FolderCommitOptions) (*Folder
 	}
 	base, err := w.at(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: \"zarrdb import %s %s --overwrite\" takes the folder as it is, in place of what the branch has", err, w.info().Database, w.b.Dir)
+		return nil, w.rebase(err, branch)
 	}
 	out := &FolderCommit{FolderStatus: st, Base: base}
 	if len(st.Changes) == 0 {
@@ -145,6 +145,9 @@ func (w *folderWork) commit(ctx context.Context, o FolderCommitOptions) (*Folder
 			w.st.Pending = nil
 			err = errors.Join(err, w.save(ctx))
 		}
+		if c := (*txn.ConflictError)(nil); errors.As(err, &c) && c.Rewound() {
+			err = w.rebase(err, branch)
+		}
 		return out, err // else the next command finds out
 	}
 	c := out.Commit
@@ -168,6 +171,11 @@ func (w *folderWork) commit(ctx context.Context, o FolderCommitOptions) (*Folder
 		err = fmt.Errorf("%s is committed, and the folder is not at it yet: %w", c.ID.Short(), err)
 	}
 	return out, err
+}
+
+// rebase names the way on where nothing can be committed on the version that the folder stands at.
+func (w *folderWork) rebase(err error, branch string) error {
+	return fmt.Errorf("%w: \"zarrdb checkout %s@%s %s\" makes the changes of the folder those of a version that is there", err, w.info().Database, branch, w.b.Dir)
 }
 
 // partial reports whether there are groups above what the folder has, with copies of its documents.

@@ -6,14 +6,19 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/zarrdb/zarrdb/engine/internal/names"
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn"
@@ -325,6 +330,138 @@ func TestFolderOnly(t *testing.T) {
 	}
 }
 
+// theirs commits values of keys, as another program does.
+func theirs(t *testing.T, db *DB, pairs ...string) {
+	t.Helper()
+	must.Get(db.Update(bg, "", "others", func(s *Session) error {
+		for i := 0; i < len(pairs); i += 2 {
+			must.Do(t, s.Set(bg, pairs[i], []byte(pairs[i+1])))
+		}
+		return nil
+	}))(t)
+}
+
+// A file that a program changes is committed, also if it has the size and the time of before, and its inode.
+func TestFolderTimeSetBack(t *testing.T) {
+	db := openDB(t, nil)
+	folderDB(t, db)
+	dir := filepath.Join(t.TempDir(), "d.zarr")
+	must.Get(db.Checkout(bg, "", dir, CheckoutOptions{}))(t)
+	file := filepath.Join(dir, "a", "c", "0")
+	at := must.Get(os.Stat(file))(t).ModTime()
+	for _, value := range []string{"four", "five", "nine"} {
+		if value == "nine" {
+			must.Do(t, os.Remove(file)) // most file systems give its inode to the next file
+		}
+		toolSets(t, dir, "a/c/0", value, false)
+		must.Do(t, os.Chtimes(file, at, at))
+		must.Get(db.CommitFolder(bg, dir, FolderCommitOptions{}))(t)
+		if got := versionFiles(t, db, "")["a/c/0"]; got != value {
+			t.Fatalf("%q was committed, want %q", got, value)
+		}
+	}
+}
+
+// A version that links other bytes is another one, also where the server tells no versions of its files.
+func TestFolderLinks(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(strings.Repeat(path.Base(r.URL.Path), 4)))
+	}))
+	defer server.Close()
+	o := memOptions()
+	o.Follow = Follow{Allow: []string{server.URL + "/"}}
+	db, dir, set := openDB(t, o), filepath.Join(t.TempDir(), "d.zarr"), filepath.Join(t.TempDir(), "r.json")
+	for _, name := range []string{"x", "y"} {
+		must.Do(t, os.WriteFile(set, fmt.Appendf(nil, `{"v/.zarray": "{\"zarr_format\":2,\"shape\":[4],\"chunks\":[4],\"dtype\":\"|i1\",\"fill_value\":0,\"order\":\"C\",\"compressor\":null,\"filters\":null}", "v/0": [%q, 0, 4]}`, server.URL+"/"+name), 0o666))
+		src := must.Get(OpenSource(bg, set, &SourceOptions{Follow: o.Follow}))(t)
+		must.Get(db.Import(bg, src, ImportOptions{Link: true, Overwrite: true, Validate: ValidateNone}))(t)
+		must.Do(t, src.Close())
+		must.Get(db.Checkout(bg, "", dir, CheckoutOptions{}))(t)
+		if got := folderFiles(t, dir)["v/0"]; got != strings.Repeat(name, 4) {
+			t.Errorf("the folder has %q of the version that links %s", got, name)
+		}
+	}
+}
+
+// A change of a chunk is not carried to a version in which its array is another one: the chunk of that number has another place there.
+func TestFolderShifted(t *testing.T) {
+	db := openDB(t, nil)
+	must.Get(db.Update(bg, "", "", func(s *Session) error {
+		_, err := s.CreateArray(bg, "t", zarr.Spec{Shape: []int64{10}, Chunks: []int64{1}, DataType: "int8", DimensionNames: []string{"time"}})
+		return errors.Join(err, s.Set(bg, "t/c/8", []byte("eight")))
+	}))(t)
+	dir := filepath.Join(t.TempDir(), "d.zarr")
+	must.Get(db.Checkout(bg, "", dir, CheckoutOptions{}))(t)
+	toolSets(t, dir, "t/c/5", "five", false)
+	must.Get(db.Update(bg, "", "", func(s *Session) error { _, err := s.DropFront(bg, "", "time", "2"); return err }))(t)
+	if _, err := db.Checkout(bg, "", dir, CheckoutOptions{}); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "t/c/5") {
+		t.Errorf("a chunk of before the shift: %v", err)
+	}
+	must.Get(db.Checkout(bg, "", dir, CheckoutOptions{Keep: []string{"t/c/5"}}))(t)
+	must.Get(db.CommitFolder(bg, dir, FolderCommitOptions{}))(t)
+	if files := versionFiles(t, db, ""); files["t/c/5"] != "five" || files["t/c/6"] != "eight" {
+		t.Error(files)
+	}
+}
+
+// Where the version that a folder stands at has expired, or left its branch, the error names a way on, for parts of a database too.
+func TestFolderBaseGone(t *testing.T) {
+	for _, o := range []CheckoutOptions{{}, {Path: "g"}, {Only: []string{"/g/b"}}} {
+		for _, expire := range []bool{false, true} {
+			db := openDB(t, nil)
+			folderDB(t, db)
+			theirs(t, db, "g/b/c/0", "old")
+			dir := filepath.Join(t.TempDir(), "d.zarr")
+			must.Get(db.Checkout(bg, "", dir, o))(t)
+			toolSets(t, dir, strings.TrimPrefix("g/b/c/1", names.Dir(o.Path)), "mine", false)
+			must.Get(db.Reset(bg, "", "main~1"))(t)
+			theirs(t, db, "g/b/c/2", "theirs")
+			if expire {
+				for _, k := range must.Get(db.KeptVersions(bg))(t) {
+					must.Do(t, db.EndKept(bg, k.Name))
+				}
+				must.Get(db.Expire(bg, txn.ExpireOptions{Keep: 1}))(t)
+			}
+			_, err := db.CommitFolder(bg, dir, FolderCommitOptions{})
+			if err == nil || !strings.Contains(err.Error(), `"zarrdb checkout `) || !strings.Contains(err.Error(), "@main "+dir) {
+				t.Fatalf("%+v, expired %v: %v", o, expire, err)
+			}
+			must.Get(db.Checkout(bg, "main", dir, CheckoutOptions{}))(t)
+			must.Get(db.CommitFolder(bg, dir, FolderCommitOptions{}))(t)
+			if files := versionFiles(t, db, ""); files["g/b/c/1"] != "mine" || files["g/b/c/2"] != "theirs" || files["g/b/c/0"] != "" || files["a/c/0"] != "zero" {
+				t.Errorf("%+v, expired %v: %v", o, expire, files)
+			}
+		}
+	}
+}
+
+// A tool that writes while a commit goes on, to a file that others have changed, loses nothing, and the error names what helps.
+func TestFolderChangedMeanwhile(t *testing.T) {
+	defer func() { folderFault = nil }()
+	db := openDB(t, nil)
+	folderDB(t, db)
+	dir := filepath.Join(t.TempDir(), "d.zarr")
+	must.Get(db.Checkout(bg, "", dir, CheckoutOptions{}))(t)
+	toolSets(t, dir, "a/c/1", "one", false)
+	folderFault = func(what string) error {
+		if what == "commit" {
+			theirs(t, db, "a/c/0", "theirs")
+			toolSets(t, dir, "a/c/0", "mine", false)
+		}
+		return nil
+	}
+	_, err := db.CommitFolder(bg, dir, FolderCommitOptions{})
+	folderFault = nil
+	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "is committed") || !strings.Contains(err.Error(), `"zarrdb checkout" again with --keep PATH`) {
+		t.Fatal(err)
+	}
+	must.Get(db.Checkout(bg, "", dir, CheckoutOptions{Keep: []string{"a"}}))(t)
+	must.Get(db.CommitFolder(bg, dir, FolderCommitOptions{}))(t)
+	if files := versionFiles(t, db, ""); files["a/c/0"] != "mine" || files["a/c/1"] != "one" {
+		t.Error(files)
+	}
+}
+
 // What cannot be taken back is refused: metadata that is written right now, names that cannot be files, and links that lead out.
 func TestFolderRefuses(t *testing.T) {
 	db := openDB(t, nil)
@@ -342,6 +479,14 @@ func TestFolderRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	must.Do(t, os.Remove(filepath.Join(dir, "out")))
+	must.Do(t, os.Symlink("a", filepath.Join(dir, "latest")))
+	if _, err := db.CommitFolder(bg, dir, FolderCommitOptions{}); err == nil || !strings.Contains(err.Error(), "a symbolic link leads to") {
+		t.Error(err)
+	}
+	must.Do(t, os.Remove(filepath.Join(dir, "latest")))
+	if _, err := db.Checkout(bg, "", filepath.Join(t.TempDir(), "none"), CheckoutOptions{Path: "g", Only: []string{"g/b"}}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a path that is not below the folder's: %v", err)
+	}
 	must.Get(db.Update(bg, "", "long name", func(s *Session) error { return s.Set(bg, strings.Repeat("n", 300), []byte("x")) }))(t)
 	before := folderFiles(t, dir)
 	other := filepath.Join(t.TempDir(), "other")

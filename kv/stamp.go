@@ -17,6 +17,9 @@ type Stamp struct {
 	ETag string
 	// Modified is the time of the last change, zero if it is not known.
 	Modified time.Time
+	// Changed is when a file of this machine last changed in any way, which programs cannot set as they can Modified; zero if it
+	// is not known.
+	Changed time.Time
 }
 
 // Stamped is an optional interface of a Value.

@@ -31,5 +31,10 @@ func (e *ConflictError) Error() string {
 	return b.String()
 }
 
+// Rewound reports whether the branch no longer has the base, which no choice decides.
+func (e *ConflictError) Rewound() bool {
+	return len(e.Conflicts) > 0 && e.Conflicts[0].Kind == conflictBranchRewound
+}
+
 // Is makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Is(target error) bool { return errors.Is(ErrConflict, target) }

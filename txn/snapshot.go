@@ -253,6 +253,20 @@ func (s *Snapshot) lookup(ctx context.Context, key string) (tree.Value, error) {
 	return v, err
 }
 
+// SameArray reports whether the array at a path is the one that another version has there, and none that was made, or whose chunks
+// were shifted, in between. ok is false if s has no array there.
+func (s *Snapshot) SameArray(ctx context.Context, other *Snapshot, path string) (same, ok bool, err error) {
+	if err := errors.Join(s.check(), other.check()); err != nil {
+		return false, false, err
+	}
+	id, ok, err := s.db.space.Identity(ctx, s.commit.Root, path)
+	if err != nil || !ok {
+		return false, false, s.failed(err)
+	}
+	is, _, err := s.db.space.Identity(ctx, other.commit.Root, path)
+	return is == id, true, other.failed(err)
+}
+
 // List implements [kv.Lister].
 func (s *Snapshot) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
 	return whileOpen(s, s.db.space.List(ctx, s.commit.Root, o.Prefix, o.After))

@@ -121,7 +121,7 @@ func commitFolder(cmd *cobra.Command, dir string, o engine.FolderCommitOptions, 
 		}
 	}
 	var conflict *txn.ConflictError
-	if errors.As(err, &conflict) {
+	if errors.As(err, &conflict) && !conflict.Rewound() {
 		err = fmt.Errorf("%w; the folder is as it was: --theirs PATH commits what it has, --ours PATH takes what the branch has", err)
 	}
 	if out == nil || out.Commit == nil {

@@ -232,7 +232,11 @@ func (v *value) Validator() string {
 
 func (v *value) Stamp() kv.Stamp {
 	at := time.Unix(0, v.info.modified)
-	return kv.Stamp{ETag: fmt.Sprintf("%x-%x-%x", v.info.ino, max(at.UnixMicro(), 0), v.info.size), Modified: at}
+	out := kv.Stamp{ETag: fmt.Sprintf("%x-%x-%x", v.info.ino, max(at.UnixMicro(), 0), v.info.size), Modified: at}
+	if v.info.changed != 0 {
+		out.Changed = time.Unix(0, v.info.changed)
+	}
+	return out
 }
 
 func (v *value) View(ctx context.Context, rng kv.Range, fn func([]byte) error) error {

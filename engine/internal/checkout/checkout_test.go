@@ -14,17 +14,10 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 )
 
-type value struct {
-	kv.Bytes
-	id kv.ID
-}
-
-func (v value) ID() kv.ID { return v.id }
-
 // What happens to a file depends on the index, the version, the file and the choice, and a change is lost only by choice.
 func TestDecide(t *testing.T) {
 	entry := func(id byte) *Entry { return &Entry{Ref: kv.ID{id}} }
-	want := func(id byte) *Want { return &Want{Value: value{id: kv.ID{id}}} }
+	want := func(id byte) *Want { return &Want{Ref: kv.ID{id}} }
 	file := &File{}
 	for i, c := range []struct {
 		s                      Step
@@ -74,6 +67,9 @@ func TestScope(t *testing.T) {
 	s := NewScope([]string{"/g/b/", "g/b/x", "g/b-c", "g/b"})
 	if !slices.Equal(s, Scope{"g/b", "g/b-c"}) || NewScope([]string{"a", "/"}) != nil {
 		t.Fatal(s)
+	}
+	if s := NewScope([]string{"/g/b/x", "/z", "g/b", "a"}); !slices.Equal(s, Scope{"a", "g/b", "z"}) {
+		t.Error(s)
 	}
 	for key, want := range map[string]bool{"zarr.json": true, "g/.zattrs": true, "g/.zmetadata": false, "g/b/c/0": true, "g/b-c/zarr.json": true, "g/b-d/zarr.json": false, "a/zarr.json": false, "g/note": false} {
 		if s.Has(key) != want {

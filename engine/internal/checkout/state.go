@@ -167,8 +167,8 @@ type Entry struct {
 
 // Mark tells a file from its other versions without reading it. The zero Mark is that of no file.
 type Mark struct {
-	Modified int64 // in nanoseconds since 1970
-	Tag      string
+	Changed int64  // in any way, in nanoseconds since 1970: unlike the time that tools show, no program sets it back
+	Tag     string // inode, time of the bytes and size
 }
 
 // NewIndex writes an index and syncs it. It returns the name, for the state.
@@ -185,7 +185,7 @@ func (b *Beside) NewIndex(fill func(add func(Entry) error) error) (name string, 
 		if kv.ID(e.Sum) != e.Ref {
 			sum = e.Sum.String()
 		}
-		_, err := fmt.Fprintf(w, "%x %s %d %s %q\n", e.Ref[:], sum, e.Mark.Modified, orDash(e.Mark.Tag), e.Key)
+		_, err := fmt.Fprintf(w, "%x %s %d %s %q\n", e.Ref[:], sum, e.Mark.Changed, orDash(e.Mark.Tag), e.Key)
 		return err
 	})
 	if err == nil {
@@ -265,7 +265,7 @@ func entryOf(line string) (e Entry, ok bool) {
 		sum, err := hex.DecodeString(parts[1])
 		ok = ok && err == nil && copy(e.Sum[:], sum) == len(e.Sum)
 	}
-	if e.Mark.Modified, err = strconv.ParseInt(parts[2], 10, 64); err != nil {
+	if e.Mark.Changed, err = strconv.ParseInt(parts[2], 10, 64); err != nil {
 		return e, false
 	}
 	if parts[3] != "-" {

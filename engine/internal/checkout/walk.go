@@ -21,11 +21,9 @@ import (
 type Want struct {
 	Key   string
 	Value kv.Value
+	Ref   kv.ID  // identifies the value
 	Doc   []byte // in place of the value: a document without copies of others
 }
-
-// Ref identifies the value.
-func (w *Want) Ref() kv.ID { return w.Value.ID() }
 
 // File is a file of a folder.
 type File struct {
@@ -36,17 +34,30 @@ type File struct {
 
 // MarkOf returns the mark of a located file. A file that is so young that a further change could have the same time has none.
 func MarkOf(v kv.Value) Mark {
-	at := v.(kv.Stamped).Stamp()
-	if time.Since(at.Modified) < young {
+	m := Sealed(v)
+	if time.Since(time.Unix(0, m.Changed)) < young {
 		return Mark{}
 	}
-	return Sealed(v)
+	return m
 }
 
 // Sealed is [MarkOf] for a file that nobody else knows yet.
 func Sealed(v kv.Value) Mark {
 	at := v.(kv.Stamped).Stamp()
-	return Mark{Modified: at.Modified.UnixNano(), Tag: strings.Trim(at.ETag, `"`)}
+	if at.Changed.IsZero() {
+		at.Changed = at.Modified
+	}
+	return Mark{Changed: at.Changed.UnixNano(), Tag: strings.Trim(at.ETag, `"`)}
+}
+
+// Renamed is the mark of a file that was renamed, which the file system notes as a change. It is none if a program has changed the
+// file since.
+func Renamed(was, now kv.Value) Mark {
+	a, b := kv.StampOf(was), kv.StampOf(now)
+	if a.ETag != b.ETag || !a.Modified.Equal(b.Modified) {
+		return Mark{}
+	}
+	return Sealed(now)
 }
 
 // young is more than the steps of the clocks of file systems in use.
@@ -156,7 +167,7 @@ func (s *Step) Same(indexed time.Time, verify bool, sum func() (digest.Sum, erro
 	if s.Entry == nil || s.File == nil {
 		return s.Entry == nil && s.File == nil, nil
 	}
-	if m := s.Entry.Mark; !verify && m.Tag != "" && m == s.File.Mark && m.Modified < indexed.UnixNano() {
+	if m := s.Entry.Mark; !verify && m.Tag != "" && m == s.File.Mark && m.Changed < indexed.UnixNano() {
 		return true, nil
 	}
 	is, err := sum()
@@ -197,7 +208,7 @@ func (s *Step) Decide(same, equals, adopting bool, c Choice) Action {
 			return Nothing
 		case w == nil:
 			return Remove
-		case e != nil && e.Ref == w.Ref():
+		case e != nil && e.Ref == w.Ref:
 			return Stay
 		}
 		return Write
@@ -213,7 +224,7 @@ func (s *Step) Decide(same, equals, adopting bool, c Choice) Action {
 		return Remove
 	case c == Discard:
 		return Write
-	case e != nil && w != nil && e.Ref == w.Ref():
+	case e != nil && w != nil && e.Ref == w.Ref:
 		return Stay
 	case e == nil && w == nil:
 		return Nothing
@@ -244,9 +255,13 @@ type Scope []string
 
 // NewScope returns the scope of some paths.
 func NewScope(paths []string) (s Scope) {
-	paths = slices.Sorted(slices.Values(paths))
-	for _, p := range paths {
-		switch p = names.Clean(p); {
+	clean := make([]string, len(paths))
+	for i, p := range paths {
+		clean[i] = names.Clean(p)
+	}
+	slices.Sort(clean)
+	for _, p := range clean {
+		switch {
 		case p == "":
 			return nil
 		case !slices.ContainsFunc(s, func(above string) bool { return p == above || strings.HasPrefix(p, names.Dir(above)) }):
@@ -287,9 +302,10 @@ func (s Scope) Prefixes() (list []string) {
 
 // LostError means that a folder has changes that would be lost. Nothing was changed.
 type LostError struct {
-	Dir  string
-	Keys []string // the first few
-	All  int
+	Dir    string
+	Keys   []string // the first few
+	All    int
+	Moving bool // to the other version: the folder cannot be committed before
 }
 
 // Is makes it a conflict.
@@ -297,11 +313,14 @@ func (e *LostError) Is(target error) bool { return target == fault.ErrConflict }
 
 // Error names files and ways on.
 func (e *LostError) Error() string {
-	what := "1 file was changed here and differs"
+	what, way := "1 file was changed here and differs", fmt.Sprintf("\"zarrdb commit %s\" first, or", e.Dir)
 	if e.All > 1 {
 		what = fmt.Sprintf("%d files were changed here and differ", e.All)
 	}
-	return fmt.Sprintf("%s: %s in the other version: %s: \"zarrdb commit %[1]s\" first, or --keep PATH keeps what is here as a change of that version, or --discard PATH takes the version's", e.Dir, what, strings.Join(e.Keys, ", "))
+	if e.Moving {
+		way = "\"zarrdb checkout\" again with"
+	}
+	return fmt.Sprintf("%s: %s in the other version: %s: %s --keep PATH keeps what is here as a change of that version, or --discard PATH takes the version's", e.Dir, what, strings.Join(e.Keys, ", "), way)
 }
 
 // Folds finds names that a file system cannot tell apart which takes "A" for "a".
