@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/internal/fault"
@@ -178,8 +176,7 @@ type awayPart struct {
 	pages  map[tree.Name]*pageFlight
 	wants  map[pack.ID]*fetching
 
-	verified [1 << 16]atomic.Uint64 // payloads whose hashes were compared, by a part of a hash of their addresses
-	seed     maphash.Seed
+	verified
 }
 
 // awayRequests bounds the batches of pages, and the packs, that are fetched at a time.
@@ -220,7 +217,7 @@ func (db *DB) begunAway(d *depot.Depot, at awayPlace) error {
 
 // openAway opens the away part of a database, which has the pages at.
 func (db *DB) openAway(at *awayPlace) (err error) {
-	a := &awayPart{db: db, at: *at, pages: map[tree.Name]*pageFlight{}, wants: map[pack.ID]*fetching{}, seed: maphash.MakeSeed(), room: make(chan struct{}, awayRequests)}
+	a := &awayPart{db: db, at: *at, pages: map[tree.Name]*pageFlight{}, wants: map[pack.ID]*fetching{}, room: make(chan struct{}, awayRequests)}
 	a.kept.limit, a.kept.size, a.kept.used = at.Size, -1, map[awayRange]*awayUse{}
 	a.run, a.end = context.WithCancel(context.Background())
 	a.bucket.url, a.bucket.open = at.URL, func(ctx context.Context) (kv.Store, error) {
@@ -238,6 +235,9 @@ func (db *DB) openAway(at *awayPlace) (err error) {
 		a.packs, err = pack.Open(dir, &o)
 	case exists(fs, dir):
 		a.saved, err = pack.Open(dir, &o)
+	}
+	if a.begin(); db.fs == index.DefaultFS && !db.IsPeer() {
+		a.load(a.at, db.dir)
 	}
 	db.away, db.care.Away, db.care.AwayPayload = a, a.lists, a.covers
 	return err
@@ -283,6 +283,9 @@ func (a *awayPart) close() error {
 	var err error
 	for _, s := range a.fetched() {
 		err = errors.Join(err, s.Close())
+	}
+	if err == nil && a.db.fs == index.DefaultFS && !a.db.opts.ReadOnly && !a.db.IsPeer() {
+		a.save(a.at, a.db.dir)
 	}
 	if a.temporary != "" {
 		err = errors.Join(err, os.RemoveAll(a.temporary))

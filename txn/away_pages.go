@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
@@ -25,9 +27,9 @@ type awayPages struct {
 }
 
 var (
-	_ tree.Pages       = awayPages{}
-	_ tree.PageViewer  = awayPages{}
-	_ tree.PageBatcher = awayPages{}
+	_ tree.Pages      = awayPages{}
+	_ tree.PageViewer = awayPages{}
+	_ tree.FarPages   = awayPages{}
 )
 
 // pages are the committed pages. Those that are away are fetched.
@@ -64,9 +66,21 @@ func (p awayPages) ViewPage(ctx context.Context, name tree.Name, fn func([]byte)
 	return fn(b)
 }
 
-// GetPages gets all that are away with one batch of requests: see somePages.
+// Far implements [tree.FarPages].
+func (p awayPages) Far() int { return tree.MaxFar }
+
+// GetPages gets all that are away with one batch of requests.
 func (p awayPages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
-	return somePages(ctx, p, PageQuery{Names: names})
+	from, out := p.batch(ctx, names), make([][]byte, len(names))
+	for i, name := range names {
+		err := tree.ViewPage(ctx, from, name, func(b []byte) error { out[i] = slices.Clone(b); return nil })
+		if err != nil && i > 0 {
+			return out[:i], nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // flightPages are pages of which those that are away are being fetched.
@@ -174,6 +188,11 @@ const pagesBeside = 256 << 10
 func (a *awayPart) land(ctx context.Context, names []tree.Name, flights []*pageFlight) {
 	keep := !a.db.opts.ReadOnly
 	all, pages, err := a.get(ctx, names, keep)
+	if half := len(names) / 2; half > 0 && (errors.Is(err, kv.ErrCorrupt) || errors.Is(err, depot.ErrLeft)) { // of one of them
+		a.land(ctx, names[:half], flights[:half])
+		a.land(ctx, names[half:], flights[half:])
+		return
+	}
 	if err == nil && keep {
 		batch := a.db.idx.NewBatch()
 		defer batch.Close()

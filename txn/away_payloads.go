@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"slices"
-	"sync/atomic"
 
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/depot"
@@ -118,6 +116,7 @@ func (a *awayPart) carry(ctx context.Context, id pack.ID, need []pack.Extent) (n
 	if err != nil {
 		return n, err
 	}
+	a.fetching()
 	came, err := a.makeRoom(ctx, id, need)
 	defer came()
 	if err != nil {
@@ -279,43 +278,6 @@ func (f *fetching) plan(list []*wanted, most uint64) (need []pack.Extent) {
 type wrongError struct{ *pack.CorruptError }
 
 func (e wrongError) Unwrap() error { return e.CorruptError }
-
-// mark returns what says that a payload was compared with its hash, and where that is noted. own says that it is in packs/.
-func (a *awayPart) mark(own bool, at pack.Address, sum digest.Sum) (uint64, *atomic.Uint64) {
-	mark := maphash.Comparable(a.seed, struct {
-		own bool
-		at  pack.Address
-		sum digest.Sum
-	}{own, at, sum}) | 1
-	return mark, &a.verified[mark>>48]
-}
-
-// known reports whether a payload needs no comparison with its hash, or the hash is not known.
-func (a *awayPart) known(own bool, at pack.Address, sum digest.Sum) bool {
-	mark, slot := a.mark(own, at, sum)
-	return sum == digest.Sum{} || slot.Load() == mark
-}
-
-// right compares the whole bytes of a payload with its hash, once: two copies of one directory may have other payloads at
-// one address, and the remote may have those of the other one.
-func (a *awayPart) right(own bool, at pack.Address, b []byte, sum digest.Sum) error {
-	if a.known(own, at, sum) {
-		return nil
-	}
-	if got := digest.Of(b); got != sum {
-		return wrongError{&pack.CorruptError{Pack: at.Pack, Offset: at.Offset, Length: at.Length, Reason: fmt.Sprintf("the payload hashes to %v, not %v", got, sum)}}
-	}
-	mark, slot := a.mark(own, at, sum)
-	slot.Store(mark)
-	return nil
-}
-
-// forget says that payloads were removed: others may come to their addresses.
-func (a *awayPart) forget() {
-	for i := range a.verified {
-		a.verified[i].Store(0)
-	}
-}
 
 // lend opens the file of the pack with a payload for a peer.
 func (db *DB) lend(ctx context.Context, at pack.Address) (*pack.File, error) {

@@ -121,6 +121,119 @@ func TestBucketCacheForward(t *testing.T) {
 	}
 }
 
+// TestLazyListing opens all members of a group whose pages many pushes have scattered, with few requests.
+func TestLazyListing(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	from := machine(t)
+	const n = 3000
+	key := func(i int) string { return fmt.Sprintf("g/a%04d/doc", i) }
+	want := map[string]string{}
+	for i := range n {
+		want[key(i)] = fmt.Sprintf("%0200d", i)
+	}
+	update(t, from, "main", want)
+	b := bucketOf(t, from, store)
+	for i := range 60 {
+		must.Get(from.PushTo(bg, b, everyRef))(t)
+		some := map[string]string{}
+		for k := range 40 {
+			at := key((i*40 + k) * 1013 % n)
+			some[at] = fmt.Sprintf("%0200d", -i)
+			want[at] = some[at]
+		}
+		update(t, from, "main", some)
+	}
+	must.Get(from.PushTo(bg, b, everyRef))(t)
+	bundles := len(manifestOf(t, store).Bundles)
+	for _, who := range []string{"holder", "peer"} {
+		store.took()
+		db := lazyClone(t, store)
+		cloned := len(strings.Fields(store.took()))
+		if who == "peer" {
+			db = NewPeer(db.Dir(), db.Identity(), db.Remote(), lazyOptions(store))
+			defer db.Close()
+		}
+		s := must.Get(db.At(bg, "main"))(t)
+		defer s.Close()
+		var reqs []kv.Request
+		found := 0
+		open := func() {
+			for i, b := range must.Get(kv.GetMany(bg, s, reqs))(t) {
+				if found++; string(b) != want[reqs[i].Key] {
+					t.Errorf("%s: %q", reqs[i].Key, b)
+				}
+			}
+			reqs = reqs[:0]
+		}
+		for e, err := range s.ListDir(bg, "g/") {
+			must.Do(t, err)
+			if reqs = append(reqs, kv.Request{Key: "g/" + e.Name + "/doc", Range: kv.All()}); len(reqs) == 64 {
+				open()
+			}
+		}
+		open()
+		// Pages of the root and the group, in three steps, then 256 members, then the rest.
+		if asked := len(strings.Fields(store.took())); found != n || cloned > 2*bundles+2 || asked > 5*bundles {
+			t.Errorf("%s: %d of %d members, %d requests to clone and %d to list, %d bundles", who, found, n, cloned, asked, bundles)
+		}
+	}
+}
+
+// TestVerifiedStays remembers in the next process which payloads were compared with their hashes, until a file of them changes or
+// something is fetched.
+func TestVerifiedStays(t *testing.T) {
+	store := &wire{Store: kv.NewMem()}
+	from := published(t, store)
+	update(t, from, "main", map[string]string{"one": big("one", 90_000), "two": big("two", 90_000)})
+	must.Get(from.PushTo(bg, bucketOf(t, from, store), everyRef))(t)
+	dir := filepath.Join(t.TempDir(), "lazy")
+	must.Get(CloneBucket(bg, BucketOptions{Store: store, Name: "mem:bucket"}, dir, lazyOptions(store), TransferOptions{Lazy: true}))(t)
+	known := func(db *DB, key string) bool {
+		s := must.Get(db.At(bg, "main"))(t)
+		defer s.Close()
+		v := must.Get(s.lookup(bg, key))(t)
+		return db.away.known(false, pack.Address{Pack: pack.ID(v.Pack), Offset: v.Offset, Length: v.Length}, v.Sum)
+	}
+	process := func(what, key string, before, after bool) {
+		t.Helper()
+		db := must.Get(Open(dir, lazyOptions(store)))(t)
+		defer closeChecked(t, db)
+		if got := known(db, "one"); got != before {
+			t.Errorf("%s: one is known at the beginning: %v", what, got)
+		}
+		if key != "" && at(t, db, "main")[key] == "" {
+			t.Errorf("%s: no %s", what, key)
+		}
+		if got := known(db, "one"); got != after {
+			t.Errorf("%s: one is known at the end: %v", what, got)
+		}
+	}
+	process("nothing is here", "one", false, true)
+	process("it was read", "", true, true)
+	process("nothing has changed", "one", true, true)
+	files := must.Get(filepath.Glob(filepath.Join(dir, awayDir, "*")))(t)
+	for _, f := range files {
+		must.Do(t, os.Chtimes(f, time.Time{}, time.Unix(1, 0)))
+	}
+	if len(files) == 0 {
+		t.Error("no files")
+	}
+	process("a file has changed", "", false, false)
+	process("it is compared again", "one", false, true)
+	process("it is known again", "", true, true)
+	db := must.Get(Open(dir, lazyOptions(store)))(t)
+	defer closeChecked(t, db)
+	if db.away.fetching(); known(db, "one") {
+		t.Error("it may be fetched anew, and is known")
+	}
+	if at(t, db, "main")["one"] == "" || !known(db, "one") {
+		t.Error("it was read, and is not known")
+	}
+	if must.Get(db.GC(bg, GCOptions{Away: true}))(t); known(db, "one") {
+		t.Error("it was removed, and is known")
+	}
+}
+
 // TestAwayReads reads a lazy clone, offline what was read before, and by a peer.
 func TestAwayReads(t *testing.T) {
 	store := &wire{Store: kv.NewMem()}

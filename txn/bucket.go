@@ -15,6 +15,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
@@ -50,6 +51,8 @@ type BucketOptions struct {
 	Write bool
 	// Accept goes on with what is in a bucket that went back, or is another one. With Write, that is known from then on.
 	Accept bool
+	// Read is the manifest if it was read a moment ago; nil otherwise.
+	Read *kv.Tagged
 	// DryRun opens a bucket for a push that is planned alone: nothing is written, there and here.
 	DryRun bool
 
@@ -93,7 +96,7 @@ func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (
 	if b.state, err = loadBucketState(fs, dir, o.Name, o.DryRun); err != nil {
 		return nil, err
 	}
-	opts := depot.Options{Known: b.state.Known, Cache: b.state.cache(), Sleep: o.sleep}
+	opts := depot.Options{Known: b.state.Known, Cache: b.state.cache(), Read: o.Read, Sleep: o.sleep}
 	b.d, err = depot.Open(ctx, b.store, &opts)
 	back := (*depot.BackError)(nil)
 	changed := errors.As(err, &back) || errors.Is(err, depot.ErrLost) || errors.Is(err, depot.ErrOther)
@@ -261,7 +264,7 @@ func (db *DB) pushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *Tran
 			}
 			b.state.end()
 			if len(r.Moves) > 0 {
-				_, _ = b.d.Merge(ctx) // the push is done
+				_, _ = b.d.Merge(ctx, db.reached) // the push is done
 			}
 			return r, nil
 		default:
@@ -272,6 +275,36 @@ func (db *DB) pushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *Tran
 		}
 	}
 	return r, errors.New("others push all the time; try again")
+}
+
+// reached implements [depot.Reached] with the pages that are here, level by level.
+func (db *DB) reached(ctx context.Context, refs map[string]depot.ID, listed func(depot.ID) bool) iter.Seq[depot.ID] {
+	pages := tree.New(db.committed(), &tree.Options{CacheBytes: -1})
+	return func(yield func(depot.ID) bool) {
+		var links tree.Links
+		seen := map[tree.Name]bool{}
+		for _, ref := range slices.Sorted(maps.Keys(refs)) { // branches before tags
+			c, err := db.Lookup(ctx, CommitID(refs[ref]))
+			if err != nil {
+				continue
+			}
+			for level := []Root{c.Root}; len(level) > 0; {
+				var below []Root
+				for _, r := range level {
+					if r.Empty() || seen[r.Name] || !listed(depot.ID(r.Name)) {
+						continue
+					}
+					if seen[r.Name] = true; ctx.Err() != nil || !yield(depot.ID(r.Name)) {
+						return
+					}
+					if (r.Height > 0 || r.Flags&tree.HasChild != 0) && pages.Links(ctx, r, &links) == nil {
+						below = append(below, links.Pages...)
+					}
+				}
+				level = below
+			}
+		}
+	}
 }
 
 // PullFrom is [DB.Pull] from a bucket.

@@ -21,7 +21,7 @@ import (
 // remotesDir has a directory for each bucket that a database has been pushed to, or pulled from:
 //
 //	state       what is known of the bucket; no credentials
-//	cache/      indexes of bundles
+//	cache/      indexes of bundles, and which payloads of awayDir were verified
 //	uploaded    what a push has uploaded, until it is published
 //	incoming/   what a pull has fetched, until it is in the database; incoming.lock is locked meanwhile
 //	outgoing/   what a push of a lazy clone has fetched, until it is pushed

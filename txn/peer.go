@@ -91,7 +91,7 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 		_ = db.openAway(at) // it opens no files
 		db.lendTo(src)
 	}
-	t := tree.New(sourcePages{src}, &db.memory.pages)
+	t := tree.New(db.pagesOf(src), &db.memory.pages)
 	db.space = namespace.New(t, opts.Policy, db.load)
 	p.stop = src.Recalled(p.recalled)
 	return db
@@ -541,6 +541,26 @@ func (db *DB) viewRight(ctx context.Context, a pack.Address, off, n uint64, all 
 		return fn(b)
 	})
 }
+
+// FarSource is an optional interface of a [Source]: PagesAtOnce is how many names [Source].Pages takes. Many are asked for at once if
+// the database has an away part.
+type FarSource interface{ PagesAtOnce() int }
+
+// pagesOf are the pages of a source.
+func (db *DB) pagesOf(src Source) tree.Pages {
+	if far, ok := src.(FarSource); ok && db.away != nil {
+		return farPages{sourcePages{src}, min(far.PagesAtOnce(), tree.MaxFar)}
+	}
+	return sourcePages{src}
+}
+
+// farPages are pages of a source of which some are away.
+type farPages struct {
+	sourcePages
+	most int
+}
+
+func (p farPages) Far() int { return p.most }
 
 // sourcePages are the committed pages of a source, or those of a session in another process.
 type sourcePages struct {

@@ -567,7 +567,10 @@ func somePages(ctx context.Context, from tree.Pages, q PageQuery) (pages [][]byt
 		left = maxPageBytes
 	}
 	if p, ok := from.(awayPages); ok && len(q.Key) == 0 && len(names) > 1 {
-		from = p.batch(ctx, names[:min(len(names), max(tree.MaxFetch, pagesAtOnce))])
+		if into == nil {
+			return p.GetPages(ctx, names)
+		}
+		from = p.batch(ctx, names[:min(len(names), tree.MaxFar)])
 	}
 	full := false
 	for len(pages) < len(names) && !full {

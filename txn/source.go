@@ -151,6 +151,9 @@ func (s source) Lease(ctx context.Context, rev string) (Lease, error) {
 // maxPageBytes bounds the pages or records of one answer.
 const maxPageBytes = 1 << 20
 
+// PagesAtOnce implements [FarSource].
+func (source) PagesAtOnce() int { return tree.MaxFar }
+
 func (s source) Pages(ctx context.Context, q PageQuery) ([][]byte, error) {
 	if err := s.db.check(); err != nil {
 		return nil, err

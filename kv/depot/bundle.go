@@ -51,7 +51,7 @@ func (e *Extent) before(f *Extent) int {
 type index struct {
 	pages, commits, segments, extents, moves []byte
 	raw                                      []byte
-	whole                                    *Bundle // the bundle, if it is small
+	whole                                    *Bundle // the bundle, if it has at most smallWhole
 	bad                                      error   // why there is no index, which is empty then
 }
 
@@ -207,8 +207,8 @@ func (b *Bundle) is(info *BundleInfo) error {
 }
 
 // index returns the index, to be kept: with the whole bundle if that is small.
-func (b *Bundle) index(small uint64) (*index, error) {
-	if uint64(len(b.b)) < small {
+func (b *Bundle) index() (*index, error) {
+	if len(b.b) <= smallWhole {
 		b.x.whole = b
 		return b.x, nil
 	}
@@ -365,21 +365,36 @@ func (w *builder) addMove(data []byte) error {
 	return err
 }
 
-// addBundle adds the contents of a bundle that is older than what was added before.
-func (w *builder) addBundle(b *Bundle, hot bool) error {
-	if err := each(b.Pages(), func(p Page) error { return w.addPage(Page{p.Data, p.Hot && hot}) }); err != nil {
-		return err
-	}
-	if err := each(b.Commits(), w.addCommit); err != nil {
-		return err
-	}
-	for _, m := range b.Moves() {
-		if err := w.addMove(m); err != nil {
+// addBundles adds the contents of bundles that are older than what was added before: all pages, then all commits, so that each
+// lie together. hot says that hot pages of the first one stay so.
+func (w *builder) addBundles(list []*Bundle, hot bool) error {
+	for i, b := range list {
+		if err := each(b.Pages(), func(p Page) error { return w.addPage(Page{p.Data, p.Hot && hot && i == 0}) }); err != nil {
 			return err
 		}
 	}
-	w.extents = overlay(w.extents, b.Extents())
+	for _, b := range list {
+		if err := each(b.Commits(), w.addCommit); err != nil {
+			return err
+		}
+	}
+	for _, b := range list {
+		for _, m := range b.Moves() {
+			if err := w.addMove(m); err != nil {
+				return err
+			}
+		}
+		w.extents = overlay(w.extents, b.Extents())
+	}
 	return nil
+}
+
+// check compares pages and commits with their names.
+func (b *Bundle) check() error {
+	if err := each(b.Pages(), func(Page) error { return nil }); err != nil {
+		return err
+	}
+	return each(b.Commits(), func(Commit) error { return nil })
 }
 
 // each calls add for all that seq yields, until an error.

@@ -123,7 +123,7 @@ func (d *Depot) checkBundle(ctx context.Context, r *CheckReport, info *BundleInf
 	if full {
 		b, err := d.Bundle(ctx, info)
 		if err == nil {
-			x, err = b.index(d.o.small)
+			x, err = b.index()
 		}
 		if err != nil {
 			return note(err)

@@ -79,6 +79,9 @@ type Options struct {
 	// Cached begins with the manifest that the cache has, if it has one: Open then sends no request.
 	Cached bool
 
+	// Read is a manifest that was read a moment ago, if it is not nil: Open does not read it again.
+	Read *kv.Tagged
+
 	// Sleep and Rand replace the clock and the random numbers in tests.
 	Sleep func(ctx context.Context, d time.Duration) error
 	Rand  func() uint64
@@ -236,6 +239,12 @@ func Create(ctx context.Context, store kv.Store, o *Options) (*Depot, error) {
 	return d, nil
 }
 
+// Read returns the manifest as Open has read it, for [Options].Read of another Open.
+func (d *Depot) Read() *kv.Tagged {
+	s := d.snapshot()
+	return &kv.Tagged{Value: s.raw, Tag: s.tag, Time: s.time}
+}
+
 // Manifest returns the newest manifest that this process has read or written.
 func (d *Depot) Manifest() *Manifest { return d.snapshot().Manifest }
 
@@ -269,7 +278,13 @@ func (d *Depot) Refresh(ctx context.Context) error {
 		s := d.State()
 		state, known = &s, now.tag
 	}
-	got, err := d.c.GetTagged(ctx, manifestKey, known, maxManifest)
+	var got kv.Tagged
+	var err error
+	if now == nil && d.o.Read != nil {
+		got = *d.o.Read
+	} else {
+		got, err = d.c.GetTagged(ctx, manifestKey, known, maxManifest)
+	}
 	switch {
 	case errors.Is(err, kv.ErrNotFound) && state == nil:
 		return ErrNone
@@ -417,7 +432,7 @@ func (d *Depot) indexOf(info *BundleInfo, b []byte) (*index, error) {
 		if err != nil {
 			return nil, err
 		}
-		return w.index(d.o.small)
+		return w.index()
 	}
 	if NameOf(b) != info.Sum {
 		return nil, corrupt("the index of bundle %v does not have its name", info.Name)
@@ -635,22 +650,33 @@ func (d *Depot) PageBundle(ctx context.Context, id ID) (BundleInfo, error) {
 	return s.Bundles[x], nil
 }
 
-// CommitsBeside returns the record of a commit, and those that lie in the same bundle. The error is [ErrLeft] if
-// the commit is not there.
-func (d *Depot) CommitsBeside(ctx context.Context, id ID) ([][]byte, error) {
+// CommitsBeside returns the record of a commit, and those that lie in the same bundle and in some bundles behind it, up to a bound. The error
+// is [ErrLeft] if the commit is not there.
+func (d *Depot) CommitsBeside(ctx context.Context, id ID, bundles int) ([][]byte, error) {
+	const most = 64 << 20 // bytes of records behind the first bundle
 	s, i, err := d.listed(ctx, id, func(x *index) ([]byte, int) { return x.commits, commitSize })
 	if err != nil {
 		return nil, fmt.Errorf("%w: commit %v", err, id)
 	}
-	x, err := d.index(ctx, &s.Bundles[i])
-	if err != nil {
-		return nil, err
+	ids, sum := []ID{id}, uint64(0)
+	for k := i; k < len(s.Bundles) && k-i <= bundles; k++ {
+		x, err := d.index(ctx, &s.Bundles[k])
+		if err != nil && k == i {
+			return nil, err
+		} else if err != nil {
+			break // it is damaged: its commits are asked for by themselves, if they are needed
+		}
+		for at := 0; at < len(x.commits); at += commitSize {
+			if sum += spanAt(x.commits[at+20:]).n; k == i || sum <= most {
+				ids = append(ids, ID(x.commits[at:][:20]))
+			}
+		}
 	}
-	ids := []ID{id}
-	for at := 0; at < len(x.commits); at += commitSize {
-		ids = append(ids, ID(x.commits[at:][:20]))
+	list, err := d.Commits(ctx, ids)
+	if bundles > 0 && (errors.Is(err, kv.ErrCorrupt) || errors.Is(err, ErrLeft)) {
+		return d.CommitsBeside(ctx, id, 0)
 	}
-	return d.Commits(ctx, ids)
+	return list, err
 }
 
 // listed returns the newest manifest, and the number of the newest bundle whose table has a name.

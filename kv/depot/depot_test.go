@@ -102,7 +102,7 @@ func TestPushAndRead(t *testing.T) {
 				text := strings.Repeat("x", i+2)
 				ref := fmt.Sprintf("heads/%d", i%3)
 				want[ref] = push(t, d, ref, want[ref], text)
-				must.Get(d.Merge(bg))(t)
+				must.Get(d.Merge(bg, nil))(t)
 				if i%4 == 3 {
 					must.Do(t, other.Refresh(bg))
 					wantPush(t, other, text)
@@ -191,6 +191,73 @@ func (c *counted) SetTagged(ctx context.Context, key string, value []byte, want 
 		return c.cut(apply)
 	}
 	return apply()
+}
+
+// TestMergeReached has merges put the pages first that refs reach, in their order. What only an older bundle has is not asked for.
+func TestMergeReached(t *testing.T) {
+	store := &counted{Store: kv.NewMem()}
+	d := must.Get(Create(bg, store, &Options{small: 300}))(t)
+	var head ID
+	var pages []ID
+	merges := 0
+	for i := range 60 {
+		text := strings.Repeat("x", i+2)
+		head = push(t, d, "heads/main", head, text)
+		pages = append(pages, NameOf([]byte("page "+text)))
+		before, asked := d.Manifest().Bundles, map[ID]bool{}
+		merged := must.Get(d.Merge(bg, func(_ context.Context, refs map[string]ID, listed func(ID) bool) iter.Seq[ID] {
+			if refs["heads/main"] != head {
+				t.Errorf("the head is %v", refs)
+			}
+			return func(yield func(ID) bool) {
+				for k, id := range pages { // two of three are reached, older ones first
+					if asked[id] = listed(id); asked[id] && k%3 > 0 && !yield(id) {
+						return
+					}
+				}
+			}
+		}))(t)
+		if !merged {
+			continue
+		}
+		merges++
+		older := false
+		for k, info := range d.Manifest().Bundles {
+			fresh := !slices.ContainsFunc(before, func(b BundleInfo) bool { return b.Name == info.Name })
+			var got, want []ID
+			end := uint64(headerSize)
+			for p, err := range must.Get(d.Bundle(bg, &d.Manifest().Bundles[k]))(t).Pages() {
+				must.Do(t, err)
+				id := NameOf(p.Data)
+				if asked[id] == older {
+					t.Errorf("merge %d: page %v of bundle %d: %v", merges, id, k, asked[id])
+				}
+				if got = append(got, id); p.Hot {
+					end += uint64(len(p.Data))
+				}
+			}
+			if !fresh {
+				continue
+			}
+			older = true
+			for n, id := range pages {
+				if n%3 > 0 && slices.Contains(got, id) {
+					want = append(want, id)
+				}
+			}
+			if !slices.Equal(got[:len(want)], want) || info.Hot != end {
+				t.Errorf("merge %d: %v, want %v first; hot to %d of %d", merges, got, want, info.Hot, end)
+			}
+		}
+		// All commits lie together, and come with one request for each bundle.
+		store.n = nil
+		if list := must.Get(d.CommitsBeside(bg, head, len(d.Manifest().Bundles)))(t); len(list) != 2*len(pages)+1 || store.n["get"] > len(d.Manifest().Bundles) {
+			t.Errorf("%d commits of %d, %v", len(list), len(pages), store.n)
+		}
+	}
+	if merges < 5 {
+		t.Errorf("%d merges", merges)
+	}
 }
 
 // TestRequests counts the requests of each operation.

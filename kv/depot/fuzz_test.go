@@ -76,7 +76,7 @@ func FuzzBundle(f *testing.F) {
 		contents := append([]byte(bundleMagic), make([]byte, max(int(end), headerSize)-headerSize)...)
 		b := &Bundle{x, append(append(contents, raw...), make([]byte, footerSize)...)}
 		to := newBuilder()
-		if err := to.addBundle(b, true); err != nil && !errors.Is(err, kv.ErrCorrupt) {
+		if err := to.addBundles([]*Bundle{b}, true); err != nil && !errors.Is(err, kv.ErrCorrupt) {
 			t.Fatal(err)
 		}
 		for _, e := range b.Extents() {

@@ -3,6 +3,7 @@ package depot
 import (
 	"context"
 	"errors"
+	"iter"
 	"math/bits"
 	"slices"
 
@@ -59,7 +60,7 @@ func (p *Push) carry(ctx context.Context, s *snapshot, u *uploads, w *builder) {
 		return
 	}
 	info := &s.Bundles[0]
-	if x, err := p.d.index(ctx, info); err == nil && x.whole != nil && w.addBundle(x.whole, false) == nil {
+	if x, err := p.d.index(ctx, info); err == nil && x.whole != nil && w.addBundles([]*Bundle{x.whole}, false) == nil {
 		u.gone = []Name{info.Name}
 	}
 }
@@ -67,9 +68,14 @@ func (p *Push) carry(ctx context.Context, s *snapshot, u *uploads, w *builder) {
 // errStale means that bundles whose contents are in new ones are no longer listed.
 var errStale = errors.New("depot: another took the bundles along")
 
+// Reached yields the pages that refs reach, of each version the upper ones first. It may pass over a page for which listed is false, and
+// what is below that page. What it yields decides the order of pages alone.
+type Reached func(ctx context.Context, refs map[string]ID, listed func(page ID) bool) iter.Seq[ID]
+
 // Merge merges four bundles into one if that is due, and reports whether it did. Call it after a push that
-// was acknowledged. It may fail, or be left out, without harm to what is stored.
-func (d *Depot) Merge(ctx context.Context) (merged bool, err error) {
+// was acknowledged. It may fail, or be left out, without harm to what is stored. The pages that reached yields come first, in its
+// order, so that readers of the refs find what they need side by side. nil keeps the order.
+func (d *Depot) Merge(ctx context.Context, reached Reached) (merged bool, err error) {
 	p := d.Begin()
 	check := func(m *Manifest) error {
 		switch {
@@ -89,11 +95,10 @@ func (d *Depot) Merge(ctx context.Context) (merged bool, err error) {
 		if from == nil {
 			return false, nil
 		}
-		w, u := newBuilder(), &uploads{}
+		u, all := &uploads{}, make([]*Bundle, len(from))
 		for i := range from {
-			b, err := d.Bundle(ctx, &from[i])
-			if err == nil {
-				err = w.addBundle(b, i == 0)
+			if all[i], err = d.Bundle(ctx, &from[i]); err == nil {
+				err = all[i].check()
 			}
 			switch {
 			case errors.Is(err, kv.ErrNotFound):
@@ -105,10 +110,47 @@ func (d *Depot) Merge(ctx context.Context) (merged bool, err error) {
 			}
 			u.gone = append(u.gone, from[i].Name)
 		}
-		if !slices.ContainsFunc(u.gone, func(n Name) bool { return bad[n] }) {
-			return p.merged(ctx, u, w, check)
+		if slices.ContainsFunc(u.gone, func(n Name) bool { return bad[n] }) {
+			continue
+		}
+		w := newBuilder()
+		if reached != nil {
+			if err := d.addReached(ctx, w, from, all, reached); err != nil {
+				return false, err
+			}
+		}
+		if err := w.addBundles(all, reached == nil); err != nil {
+			return false, err
+		}
+		return p.merged(ctx, u, w, check)
+	}
+}
+
+// addReached adds the pages of bundles that refs reach. Whatever names one of these pages was pushed with it or later, so
+// it is in these bundles or in a newer one.
+func (d *Depot) addReached(ctx context.Context, w *builder, from []BundleInfo, all []*Bundle, reached Reached) error {
+	s, indexes, err := d.load(ctx)
+	if err != nil {
+		return err
+	}
+	newer := indexes[:max(0, slices.IndexFunc(s.Bundles, func(b BundleInfo) bool { return b.Name == from[0].Name }))]
+	place := func(id ID) (page []byte, listed bool) {
+		for _, b := range all {
+			if e, ok := find(b.x.pages, pageSize, &id); ok {
+				at := spanAt(e[20:])
+				return b.b[at.off : at.off+at.n], true
+			}
+		}
+		return nil, slices.ContainsFunc(newer, func(x *index) bool { _, ok := find(x.pages, pageSize, &id); return ok })
+	}
+	for id := range reached(ctx, s.Refs, func(id ID) bool { _, listed := place(id); return listed }) {
+		if page, _ := place(id); page != nil {
+			if err := w.addPage(Page{page, true}); err != nil {
+				return err
+			}
 		}
 	}
+	return ctx.Err()
 }
 
 // merged publishes a merged bundle.

@@ -456,7 +456,7 @@ func (w *world) pusher(ctx context.Context, d *Depot, rnd *rand.Rand, journal *[
 		tip := p.Base().Refs[ref]
 		w.push(ctx, d, p, rnd, ref, tip, journal)
 		if rnd.IntN(2) == 0 {
-			if merged, _ := d.Merge(ctx); merged {
+			if merged, _ := d.Merge(ctx, nil); merged {
 				w.count("merges")
 			}
 		}

@@ -140,7 +140,7 @@ func (p *Push) change(ctx context.Context, c *Change) error {
 	}
 	d := p.d
 	if len(d.Manifest().Bundles) > maxAlive {
-		if _, err := d.Merge(ctx); err != nil && ctx.Err() != nil {
+		if _, err := d.Merge(ctx, nil); err != nil && ctx.Err() != nil {
 			return err
 		}
 	}
@@ -255,7 +255,7 @@ func (p *Push) put(ctx context.Context, u *uploads, w *builder) error {
 	if err := p.d.store.Set(ctx, info.Name.Bundle(), b.b); err != nil {
 		return fmt.Errorf("depot: upload %v: %w", info.Name.Bundle(), err)
 	}
-	x, err := b.index(p.d.o.small)
+	x, err := b.index()
 	u.infos, u.indexes = slices.Insert(u.infos, 0, info), slices.Insert(u.indexes, 0, x)
 	return err
 }

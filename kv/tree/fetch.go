@@ -41,30 +41,71 @@ func Below(raw, key []byte) (name Name, ok bool, err error) {
 	return p.child.name(p.raw, i), true, nil
 }
 
-// MaxFetch is the greatest number of pages in one request of a [PageBatcher].
-const MaxFetch = 64
+// FarPages is an optional interface of a [PageBatcher] whose requests take so long that a Tree asks for many more pages
+// ahead. GetPages then gets up to Far() names, at most [MaxFar].
+type FarPages interface {
+	PageBatcher
+	Far() int
+}
+
+const (
+	// MaxFetch is the greatest number of pages in one request of a [PageBatcher].
+	MaxFetch = 64
+	// MaxFar is the most for [FarPages].
+	MaxFar = 1 << 14
+	// fetchBytes bounds the pages of one request, but for one page.
+	fetchBytes = 8 << 20
+)
+
+// Pace says how many pages are asked for before it is known how many are needed: First, and after n pages Next(n).
+type Pace struct{ First, Times, Most int }
+
+// Next returns how many pages to ask for after n.
+func (p Pace) Next(n int) int { return min(p.Times*n, p.Most) }
+
+var (
+	near     = Pace{1, 2, MaxFetch}
+	farPages = Pace{16, 8, 1024} // below an interior page, of which a walk may need few
+	farRoots = Pace{256, 64, MaxFar}
+)
 
 // maxRequests is the greatest number of requests of one [Tree.Fetch] that are under way.
 const maxRequests = 8
 
 // fetcher holds the names of the pages that were asked for and have not come.
 type fetcher struct {
-	from PageBatcher
+	from  PageBatcher
+	most  int  // pages of a request
+	pages Pace // below an interior page
+	roots Pace // that a caller names
 
 	mu      sync.Mutex
 	flights map[Name]chan struct{} // closed when the page is in the cache, or has failed
 }
 
 func newFetcher(p Pages, c *Cache) *fetcher {
-	if from, ok := p.(PageBatcher); ok && c != nil {
-		return &fetcher{from: from, flights: map[Name]chan struct{}{}}
+	from, ok := p.(PageBatcher)
+	if !ok || c == nil {
+		return nil
 	}
-	return nil
+	f := &fetcher{from: from, most: MaxFetch, pages: near, roots: near, flights: map[Name]chan struct{}{}}
+	if far, ok := p.(FarPages); ok {
+		f.most, f.pages, f.roots = far.Far(), farPages, farRoots
+	}
+	return f
 }
 
 // Batches reports whether the store is a [PageBatcher] and the Tree has a cache. Without
 // both, Fetch does nothing.
 func (t *Tree) Batches() bool { return t.fetcher != nil }
+
+// Pace is for callers of Fetch that do not know how many pages they will need. It is zero where Fetch does nothing.
+func (t *Tree) Pace() (p Pace) {
+	if t.fetcher != nil {
+		p = t.fetcher.roots
+	}
+	return p
+}
 
 // fetchBatch are pages of one request.
 type fetchBatch struct {
@@ -72,7 +113,7 @@ type fetchBatch struct {
 	landed chan struct{}
 }
 
-// Fetch gets pages into the cache, [MaxFetch] with a request and [maxRequests] requests at a
+// Fetch gets pages into the cache, [MaxFetch] (or [FarPages].Far) with a request and [maxRequests] requests at a
 // time, if the store is a [PageBatcher]. It returns at once: a walk that needs one of the
 // pages waits for the page. After an error, or the end of ctx, the walk reads the page itself.
 func (t *Tree) Fetch(ctx context.Context, roots []Root) {
@@ -81,14 +122,17 @@ func (t *Tree) Fetch(ctx context.Context, roots []Root) {
 		return
 	}
 	var batches []*fetchBatch
+	bytes := 0 // of the last batch
 	f.mu.Lock()
 	for i := range roots {
 		name := roots[i].Name
 		if roots[i].Empty() || f.flights[name] != nil || t.cache.get(&name) != nil {
 			continue
 		}
-		if n := len(batches); n == 0 || len(batches[n-1].names) == MaxFetch {
+		bytes += int(roots[i].Size)
+		if n := len(batches); n == 0 || len(batches[n-1].names) == f.most || bytes > fetchBytes {
 			batches = append(batches, &fetchBatch{landed: make(chan struct{})})
+			bytes = int(roots[i].Size)
 		}
 		b := batches[len(batches)-1]
 		b.names = append(b.names, name)
@@ -179,6 +223,8 @@ func (f *fetcher) wait(ctx context.Context, name *Name) bool {
 //	| 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | …
 //	  ^   `---´   `-----------´   `----- …     requests for pages 0 | 1 2 | 3–6 | 7–14 | …
 //
+// [FarPages] are asked for the first 16 pages at once, and then for eight times as many each time.
+//
 // A request leaves when the walk reaches the first page of the request before. Each request
 // has twice as many pages as the one before, up to [MaxFetch]. After the last page below an
 // interior page, readAhead goes on with the first [MaxFetch] pages below the next interior
@@ -189,25 +235,29 @@ func (t *Tree) readAhead(ctx context.Context, path []frame) {
 	if t.fetcher == nil || n == 0 {
 		return
 	}
-	p, i := path[n-1].p, path[n-1].i
+	pace, p, i := t.fetcher.pages, path[n-1].p, path[n-1].i
 	at := p.ahead.Load()
 	from, to := int(at>>32), int(at&(1<<32-1)) // of the last request
 	switch {
-	case to == p.len() && to-from > 1 && i >= from:
+	case to == p.len() && i >= from && (i > from || to-from > pace.First):
 		if n > 1 && path[n-2].i+1 < path[n-2].p.len() {
 			next := path[n-2].p.childAt(path[n-2].i + 1)
 			if q := t.cache.get(&next.Name); q != nil && q.is(&next) == nil {
-				t.fetchBelow(ctx, q, 0, 0, min(MaxFetch, q.len()))
+				t.fetchBelow(ctx, q, 0, 0, min(pace.Most, q.len()))
 			}
 		}
 		return
 	case at == 0, i == 0 && from > 0, i < from-MaxFetch, i > to:
-		p.ahead.CompareAndSwap(at, uint64(i)<<32|uint64(i+1))
+		if pace.First == 1 { // the walk reads it
+			p.ahead.CompareAndSwap(at, uint64(i)<<32|uint64(i+1))
+		} else {
+			t.fetchBelow(ctx, p, at, i, min(i+pace.First, p.len()))
+		}
 		return
-	case i < from, i == from && to == from+1, to == p.len():
+	case i < from, i == from && to-from <= pace.First, to == p.len():
 		return
 	}
-	t.fetchBelow(ctx, p, at, to, min(to+min(2*(to-from), MaxFetch), p.len()))
+	t.fetchBelow(ctx, p, at, to, min(to+pace.Next(to-from), p.len()))
 }
 
 // fetchBelow asks for pages from to end below an interior page whose state is at.
@@ -215,7 +265,7 @@ func (t *Tree) fetchBelow(ctx context.Context, p *page, at uint64, from, end int
 	if !p.ahead.CompareAndSwap(at, uint64(from)<<32|uint64(end)) {
 		return
 	}
-	roots := make([]Root, 0, MaxFetch)
+	roots := make([]Root, 0, end-from)
 	for k := from; k < end; k++ {
 		roots = append(roots, p.childAt(k))
 	}

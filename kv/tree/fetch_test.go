@@ -70,6 +70,33 @@ func (p *batchPages) requests() int {
 	return p.single + len(p.batches)
 }
 
+// distantPages are batchPages of which a request takes long.
+type distantPages struct{ *batchPages }
+
+func (distantPages) Far() int { return 1000 }
+
+// A scan of pages that are far asks for many at a time: 16, eight times as many, and so on.
+func TestFetchFar(t *testing.T) {
+	pages, a, _ := twoMaps(t, 3, true)
+	p := &batchPages{MemPages: pages}
+	tr := New(distantPages{p}, &Options{shape: aheadShape})
+	n := 0
+	for _, err := range tr.Scan(context.Background(), a, Span{}) {
+		must.Do(t, err)
+		n++
+	}
+	near := &batchPages{MemPages: pages}
+	for _, err := range New(near, &Options{shape: aheadShape}).Scan(context.Background(), a, Span{}) {
+		must.Do(t, err)
+	}
+	if uint64(n) != a.Entries || p.requests() >= near.requests() || p.sent != near.sent {
+		t.Errorf("%d entries of %d with %d requests, and near %d", n, a.Entries, p.requests(), near.requests())
+	}
+	if pace := tr.Pace(); pace.Next(pace.First) <= MaxFetch || New(near, nil).Pace().First != 1 || New(pages, nil).Pace() != (Pace{}) {
+		t.Errorf("pace %+v", pace)
+	}
+}
+
 // Walks ask for pages with few requests, read what others read, and read each page once.
 // Batches that fail make no difference.
 func TestFetch(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -158,6 +159,9 @@ type ownSource struct {
 	txn.Remote
 	io.Closer
 }
+
+// PagesAtOnce implements [txn.FarSource].
+func (ownSource) PagesAtOnce() int { return math.MaxInt }
 
 // joint is how one process sees a database that several processes use.
 type joint struct {

@@ -161,6 +161,9 @@ func (s source) Pages(ctx context.Context, q txn.PageQuery) (pages [][]byte, err
 	return pages, err
 }
 
+// PagesAtOnce implements [txn.FarSource].
+func (source) PagesAtOnce() int { return wire.MaxPages }
+
 // pageNames are the names of the pages in one request.
 func pageNames(names []txn.PageName) [][wire.IDSize]byte {
 	out := make([][wire.IDSize]byte, min(len(names), wire.MaxPages))

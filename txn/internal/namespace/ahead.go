@@ -9,7 +9,7 @@ import (
 )
 
 // ahead yields the same as items. If pages are read with requests to another process, ahead
-// takes items before it yields them, twice as many each time, and asks for the directories
+// takes items before it yields them, more each time as [tree.Tree.Pace] says, and asks for the directories
 // and chunk maps of these items, which roots appends:
 //
 //	items  | 0 | 1 2 | 3 4 5 6 | 7 8 … |
@@ -21,7 +21,8 @@ func ahead[T any](ctx context.Context, t *tree.Tree, items iter.Seq2[T, error], 
 	return func(yield func(T, error) bool) {
 		var taken, next []T // the pages of taken were asked for, those of next not yet
 		var list []tree.Root
-		size := 1
+		pace := t.Pace()
+		size := pace.First
 		ask := func() {
 			list = list[:0]
 			for i := range next {
@@ -59,7 +60,7 @@ func ahead[T any](ctx context.Context, t *tree.Tree, items iter.Seq2[T, error], 
 			if ask(); !pass() {
 				return
 			}
-			size = min(2*size, tree.MaxFetch)
+			size = pace.Next(size)
 		}
 		ask()
 		rest()

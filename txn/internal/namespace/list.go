@@ -155,16 +155,18 @@ func (l *lister) enter(path string, root tree.Root) error {
 			l.chunks = append(l.chunks, c)
 		}
 	}
+	pace := l.s.Tree.Pace()
 	l.dirs = append(l.dirs, &dirCursor{path: path, cur: cursor[tree.Entry]{
 		read: func(span tree.Span) iter.Seq2[tree.Entry, error] {
 			entries := l.s.Tree.Scan(l.ctx, root, span)
-			if l.flat != len(path) {
+			if l.flat != len(path) || pace.First > 1 { // what is far is mostly opened next
 				entries = ahead(l.ctx, l.s.Tree, entries, subRoot)
 			}
 			return entries
 		},
 		key:  func(e tree.Entry) []byte { return e.Key },
 		span: b.entries(),
+		pace: pace,
 	}})
 	return nil
 }
@@ -174,7 +176,7 @@ func (l *lister) head() (*dirCursor, error) {
 	for len(l.dirs) > 0 {
 		d := l.dirs[len(l.dirs)-1]
 		for !d.ok {
-			e, err := d.cur.peek(l.s.Limits.Read)
+			e, err := d.cur.peek(max(l.s.Limits.Read, d.cur.pace.Most))
 			if err != nil {
 				return nil, err
 			}
@@ -258,8 +260,9 @@ type cursor[T any] struct {
 	key  func(T) []byte
 	span tree.Span // of what is not in buf
 	buf  []T
-	pos  int // first one not passed
-	size int // of the last batch
+	pos  int       // first one not passed
+	size int       // of the last batch
+	pace tree.Pace // of batches, if pages are far
 	end  bool
 }
 
@@ -272,7 +275,7 @@ func (c *cursor[T]) peek(most int) (*T, error) {
 	if c.end {
 		return nil, nil
 	}
-	c.size = min(max(8, 4*c.size), most)
+	c.size = min(max(8, 4*c.size, c.pace.First, c.pace.Times*c.size), most)
 	c.buf, c.pos, c.end = c.buf[:0], 0, true
 	for v, err := range c.read(c.span) {
 		if err != nil {

@@ -25,9 +25,12 @@ import (
 )
 
 // FromBucket is the source of a transfer from a bucket. Pages go to the index of the destination as whole bundles, where
-// nothing leads to them yet, because a request for each page takes too long. all says that most pages will be needed.
+// nothing leads to them yet, because a request for each page takes too long. all says that the whole history and most pages will be needed.
 func FromBucket(d *depot.Depot, name string, idx *index.Index, all bool) *From {
 	b := &bucketSource{d: d, name: name, idx: idx, all: all, records: map[catalog.CommitID][]byte{}, single: map[depot.Name]int{}}
+	if all {
+		b.beside = len(d.Manifest().Bundles)
+	}
 	return &From{Dir: name, Tree: tree.New(b, reach.Uncached), SourceDB: b, bucket: b}
 }
 
@@ -41,6 +44,7 @@ type bucketSource struct {
 	busy    ctxlock.Lock // for the maps below, and so that what is missing is fetched once
 	records map[catalog.CommitID][]byte
 	held    int // bytes of records
+	beside  int // bundles whose records come with those of the next one
 	bare    map[catalog.CommitID]bool
 	single  map[depot.Name]int // pages that were fetched one by one
 }
@@ -69,7 +73,8 @@ func (b *bucketSource) Lookup(ctx context.Context, id catalog.CommitID) (*catalo
 	}
 	defer b.busy.Unlock()
 	if b.records[id] == nil {
-		list, err := b.d.CommitsBeside(ctx, depot.ID(id))
+		list, err := b.d.CommitsBeside(ctx, depot.ID(id), b.beside)
+		b.beside = min(2*b.beside+1, 1<<16)
 		if errors.Is(err, depot.ErrLeft) {
 			err = fmt.Errorf("commit %v: %w", id, catalog.ErrNoRef)
 		}
