@@ -528,8 +528,11 @@ func (s *Session) committed(ctx context.Context, err error) (*txn.Commit, error)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lost = &SessionLostError{ID: s.id, Saved: info.Saved, Committing: !none, Err: err}
-	return nil, s.lost
+	lost := &SessionLostError{ID: s.id, Saved: info.Saved, Committing: !none, Err: err}
+	if s.committing = !none; none {
+		s.lost = lost
+	}
+	return nil, lost
 }
 
 // takes are the names of choices.
