@@ -153,7 +153,7 @@ var layers = map[string][]string{
 	// Other processes reach what this one has open; the transports do not know each other.
 	"serve":         {"engine", "internal/hostname", "internal/lru", "kv", "txn", "zarr"},
 	"serve/wire":    {},
-	"serve/local":   {"internal/budget", "internal/mmap", "serve", "serve/wire", "engine", "kv", "kv/gather", "txn", "zarr", "zarr/cf", "zarr/dtype"},
+	"serve/local":   {"internal/budget", "internal/mmap", "serve", "serve/wire", "engine", "kv", "kv/digest", "txn", "zarr"},
 	"serve/auth":    {"internal/hostname", "serve"},
 	"serve/pace":    {},
 	"serve/metrics": {"kv/redact"},

@@ -42,3 +42,6 @@ func Pieces(ctx context.Context, v Value, off, n int64, fn func(piece []byte) er
 	}
 	return nil
 }
+
+// Placed is an optional interface of a Value that lies in a file of this machine, so that it costs little to read it again.
+type Placed interface{ Placed() }

@@ -314,13 +314,21 @@ func (s *Session) addGuards(paths []string) {
 }
 
 // Blank reports whether nothing is lost when the session ends: it has no savepoint, and
-// nothing was changed or guarded in it. It is false if the changes cannot be read,
-// and for a session of a peer.
+// nothing was written or guarded in it. It is false if the changes cannot be read,
+// and for a session of a peer. Without [Session.Log], what was there already counts as not written.
 func (s *Session) Blank(ctx context.Context) bool {
 	s.mu.RLock()
 	known := !s.saved.IsZero() || len(s.guards) > 0
 	s.mu.RUnlock()
 	if _, here := s.home.(own); known || !here {
+		return false
+	}
+	if s.changing.RLock(ctx) != nil {
+		return false
+	}
+	written := s.logged.size > 0 // also the same as there was: whoever wrote it goes on with the session
+	s.changing.RUnlock()
+	if written {
 		return false
 	}
 	for range s.Changes(ctx, "") {

@@ -95,26 +95,8 @@ func (l located) Stream(ctx context.Context, fn func([]byte) error) error {
 
 var _ kv.Placed = located{}
 
-func (l located) Place() (kv.Place, error) {
-	if l.v.Kind != tree.KindNative {
-		return kv.Place{}, errors.ErrUnsupported
-	}
-	if l.db.away != nil {
-		return kv.Place{}, errors.ErrUnsupported // it may be away
-	}
-	return l.db.packs.Place(catalog.AddressOf(l.v))
-}
-
-func (l located) Lease() (kv.Lease, error) {
-	if l.v.Kind != tree.KindNative || l.db.away != nil {
-		return nil, errors.ErrUnsupported
-	}
-	f, err := l.db.packs.File(catalog.AddressOf(l.v))
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
-}
+// Placed implements [kv.Placed].
+func (l located) Placed() {}
 
 // locate makes a readable value of what a tree holds; r reads virtual ones.
 func (db *DB) locate(ctx context.Context, v tree.Value, by readBy, r Resolver) (kv.Value, error) {

@@ -26,8 +26,6 @@ type handle struct {
 	lay  *layout      // nil unless the file was rewritten
 	all  *handles
 	done chan struct{} // closed with the handle
-
-	inode uint64 // of the file, 0 if it has none
 }
 
 // ref takes a reference unless the handle is closed already.
@@ -169,9 +167,6 @@ func (a *handles) openFile(p *pack, length int64) (*handle, error) {
 // handleOf makes a handle of a file, with one reference, which is mapped if there is room.
 func (a *handles) handleOf(f vfs.File, lay *layout, length int64) *handle {
 	h := &handle{f: f, lay: lay, all: a, done: make(chan struct{})}
-	if fi, err := f.Stat(); err == nil {
-		h.inode = inode(fi)
-	}
 	h.refs.Store(1)
 	if fd := f.Fd(); fd != vfs.InvalidFd && length <= a.s.o.MapBytes-a.mapped.Load() {
 		if data, err := mmap.File(fd, length); err == nil {

@@ -7,8 +7,6 @@ import (
 	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/zarrdb/zarrdb/kv"
 )
 
 // A lease keeps payloads in their file while another process has that file open,
@@ -25,17 +23,8 @@ import (
 
 var errNoLease = fmt.Errorf("pack: no lease: %w", errors.ErrUnsupported)
 
-// File is a pack opened for another process, and the place of a payload in it.
-// Until all descriptors and maps of it are closed, the payload stays there.
-type File struct {
-	f     vfs.File
-	place kv.Place
-}
-
-var _ kv.Lease = (*File)(nil)
-
-// Place returns the offset of the payload.
-func (f *File) Place() kv.Place { return f.place }
+// File is a pack opened for another process. Until all descriptors and maps of it are closed, its payloads stay there.
+type File struct{ f vfs.File }
 
 // Fd is the descriptor, which is the File's.
 func (f *File) Fd() uintptr { return f.f.Fd() }
@@ -48,21 +37,6 @@ func (f *File) Stat() (os.FileInfo, error) { return f.f.Stat() }
 
 // Close closes the descriptor. Copies of it keep the lease.
 func (f *File) Close() error { return f.f.Close() }
-
-// Place returns the file and the offset of the payload at a. The error is
-// errors.ErrUnsupported if files have no descriptors.
-func (s *Store) Place(a Address) (kv.Place, error) {
-	r, h, err := s.inFile(context.Background(), a)
-	if err != nil {
-		return kv.Place{}, err
-	}
-	defer h.unref()
-	if h.inode == 0 {
-		return kv.Place{}, errNoLease
-	}
-	at, err := r.base(h)
-	return placeOf(a.Pack, h.inode, at), err
-}
 
 // File opens the file with the payload at a for another process. It is
 // errors.ErrUnsupported where files cannot be locked, and while space of the pack
@@ -77,43 +51,28 @@ func (s *Store) File(a Address) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, err := r.leased(f)
-	if err != nil {
+	if err := r.leased(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &File{f, place}, nil
+	return &File{f}, nil
 }
 
-// leased locks a file and finds the payload in it.
-func (r *part) leased(f vfs.File) (kv.Place, error) {
+// leased locks a file, and looks that the payload is in it.
+func (r *part) leased(f vfs.File) error {
 	if f.Fd() == vfs.InvalidFd || !LockShared(f) {
-		return kv.Place{}, errNoLease
+		return errNoLease
 	}
 	// Reclaim made all holes of this file before, or will not make any.
 	if r.p.isGone(&r.a) {
-		return kv.Place{}, r.p.corrupt(r.a.Offset, r.a.Length, errGone)
+		return r.p.corrupt(r.a.Offset, r.a.Length, errGone)
 	}
 	lay, err := r.p.checkFile(f)
 	if err != nil {
-		return kv.Place{}, err
-	}
-	fi, err := f.Stat()
-	if err != nil {
-		return kv.Place{}, fmt.Errorf("pack: %w", err)
+		return err
 	}
 	lead := r.sums(0)
-	at, ok := lay.find(r.a.Offset-lead, lead+r.a.Length)
-	if !ok {
-		return kv.Place{}, r.p.corrupt(r.a.Offset, r.a.Length, errGone)
+	if _, ok := lay.find(r.a.Offset-lead, lead+r.a.Length); !ok {
+		return r.p.corrupt(r.a.Offset, r.a.Length, errGone)
 	}
-	return placeOf(r.a.Pack, inode(fi), at+lead), nil
-}
-
-func placeOf(id ID, inode, at uint64) kv.Place {
-	p := kv.Place{Offset: int64(at)}
-	copy(p.File[:], id[:])
-	for i := range 8 {
-		p.File[len(id)+i] = byte(inode >> (8 * i))
-	}
-	return p
+	return nil
 }

@@ -4,8 +4,6 @@ package pack
 
 import (
 	"errors"
-	"os"
-	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
@@ -24,12 +22,4 @@ func LockShared(f vfs.File) bool {
 func LockedElsewhere(f vfs.File) (leased bool) {
 	fd := f.Fd()
 	return fd != vfs.InvalidFd && errors.Is(unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
-}
-
-// inode is the number of a file, 0 if it has none.
-func inode(fi os.FileInfo) uint64 {
-	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-		return uint64(st.Ino)
-	}
-	return 0
 }

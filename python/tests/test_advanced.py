@@ -55,9 +55,11 @@ def test_as_numpy(session: zarrdb.Session, box: int, monkeypatch: pytest.MonkeyP
     for outer in (([0, 6], [1, 8, 3], slice(2)), (MASK[:, 0], 3, [0, 4]), (slice(None), [2, 0])):
         a.oindex[outer] = want = RNG.integers(0, 9, a.oindex[outer].shape)
         assert (a.oindex[outer] == want).all() and (z.oindex[outer] == want).all()
-    for points in (([0, 6], [1, 8], [4, 0]), ([[0], [6]], [1, 8], 4)):
+    for points in (([0, 6], [1, 8], [4, 0]), ([[0], [6]], [1, 8], 4), (0, -1, 2), (np.array(3), np.array(1), 0)):
         a.vindex[points] = want = RNG.integers(0, 9, a.vindex[points].shape)
         assert (a.vindex[points] == want).all() and (z.vindex[points] == want).all()
+    a.vindex[0, :2] = want = np.asarray(a)[0, :2] + 1
+    assert (a.vindex[0, :2] == want).all()
     assert a.vindex[[0, 1], :, [2, 2]].shape == (2, 9) == a[[0, 1], :, [2, 2]].shape
     assert a.isel(x=[0, 4], t=-1).shape == (9, 2) and a.read([0, 2], out=np.empty((2, 9, 5), "i4")).shape == (2, 9, 5)
 

@@ -56,6 +56,23 @@ def test_values(repo: zarrdb.Repository) -> None:
     assert list(v.keys()) == ["big", "empty", "small"] and list(v.keys("s")) == ["small"]
 
 
+def test_memory_of_values(repo: zarrdb.Repository) -> None:
+    """What has bytes is stored, in the order of C; the rest is an error, and removes nothing."""
+    s = repo.writable_session()
+    numbers = np.arange(24, dtype=">i4").reshape(4, 6)
+    fixed = numbers.copy()
+    fixed.flags.writeable = False
+    for value in (numbers, numbers[::2, 1:], np.asfortranarray(numbers), numbers[::-1], fixed, fixed[:, ::3], np.empty((0, 3)), np.empty((3, 0)), numbers[0, 0]):
+        s.set("k", value)
+        assert s.get("k") == value.tobytes()
+    s.set("k", b"1")
+    wrong: list[Any] = [None, "text", 1, [1], np.array([object()])]
+    for value in wrong:
+        with pytest.raises(TypeError):
+            s.set("k", value)
+    assert s.get("k") == b"1"
+
+
 @pytest.mark.parametrize("size", [0, 100, 1 << 20])
 def test_values_in_all_forms(repo: zarrdb.Repository, size: int) -> None:
     s, want = repo.writable_session(), os.urandom(size)
@@ -324,6 +341,83 @@ def test_session_without_a_savepoint(repo: zarrdb.Repository, path: Path) -> Non
         repo.session(s.id)
 
 
+@contextlib.contextmanager
+def served(path: Path) -> Iterator[int]:
+    """A process that serves a database, and stays when this one leaves. Its id."""
+    zarrdb.open(path, create=True).close()
+    with subprocess.Popen([_client.binary(), "serve", path, "--local"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        while holder(path) != server.pid:
+            time.sleep(0.001)
+        try:
+            yield server.pid
+        finally:
+            server.kill()
+
+
+def test_a_session_that_wrote_what_was_there(path: Path) -> None:
+    """It goes on after its connection has ended, as any session in which something was written."""
+    with served(path):
+        repo = zarrdb.open(path)
+        commit(repo, k=b"1")
+        s = repo.writable_session()
+        s.set("k", b"2")
+        s.set("k", b"1")
+        repo.close()
+        assert s.get("k") == b"1"
+        s.set("k", b"3")
+        s.commit("three")
+        assert repo.at("main").get("k") == b"3"
+
+
+def test_others_close_the_database(path: Path) -> None:
+    """Each call takes place once, before the database is closed or after it was opened again."""
+    zarrdb.open(path, create=True).close()
+    over, wrong = threading.Event(), list[BaseException]()
+
+    def opens() -> None:
+        try:
+            while not over.is_set():
+                with zarrdb.open(path) as repo:
+                    repo.at("main").get("k")
+        except BaseException as e:
+            wrong.append(e)
+
+    threads = [threading.Thread(target=opens) for _ in range(3)]
+    for t in threads:
+        t.start()
+    try:
+        for n in range(100):
+            repo = zarrdb.open(path)
+            s = repo.writable_session()
+            s.set("k", b"x")
+            repo.close()
+            s.set("k", b"%d" % n)
+            assert s.get("k") == b"%d" % n
+            s.commit(str(n))
+    finally:
+        over.set()
+        for t in threads:
+            t.join()
+    assert not wrong
+    assert [c.message for c in zarrdb.open(path).ancestry()][:-1] == [str(n) for n in reversed(range(100))]
+
+
+def test_what_is_gone_is_not_a_missing_key(repo: zarrdb.Repository, path: Path) -> None:
+    s = repo.writable_session()
+    s.set("k", b"1")
+    s.savepoint()
+    reads: list[Callable[[], Any]] = [
+        lambda: s.get("k"), lambda: s.get_part("k", 0, 1), lambda: s.size("k"), lambda: s.mapping["k"], lambda: "k" in s.mapping,
+    ]  # fmt: skip
+    assert [read() for read in reads] == [b"1", b"1", 1, b"1", True]
+    repo.close()
+    subprocess.run([_client.binary(), "session", "abort", path, s.id], check=True, capture_output=True)
+    for read in reads:
+        with pytest.raises(zarrdb.NotFoundError) as failed:
+            read()
+        assert failed.value.code == "no_ref"
+
+
 def test_pickled_session_outlives_its_client(repo: zarrdb.Repository) -> None:
     s = repo.writable_session()
     pickled = pickle.dumps(s)
@@ -537,4 +631,6 @@ def test_stopped_holder(path: Path) -> None:
     while True:
         with contextlib.suppress(zarrdb.LockedError):  # it is not asked again for a second
             assert repo.at("main").get("k") in (b"v" * 100, b"w", b"x")
+            made = session.commit("m")  # by now, or by the commit that was not answered
+            assert made.id in [c.id for c in repo.ancestry()]
             return

@@ -103,8 +103,47 @@ def check(path: Path, n: int) -> None:
         except zarrdb.ZarrdbError:
             if again:
                 raise
-    assert not repo._client._lock.locked() and not _client._shared_lock.locked()
-    assert not _engine._held and not _engine._loading.locked()
+    locks: list[Any] = [repo._client._lock, _client._shared_lock, _engine._loading]
+    assert not _engine._held and not any(lock._is_owned() for lock in locks)
+
+
+def test_a_handler_that_uses_the_session(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may come in the middle of a read or write of the same key, and while its thread opens the database."""
+    repo = zarrdb.open(path, create=True)
+    s = repo.writable_session()
+    s.set("k", b"1")
+    n = 0
+
+    def handler(*_: object) -> None:
+        nonlocal n
+        n += 1
+        s.set("k", b"%d" % n)
+        assert zarrdb.open(path).session(s.id).get("k") == b"%d" % n
+
+    def hangs(*_: object) -> None:
+        raise AssertionError("it hangs")
+
+    def sends(fn: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            monkeypatch.undo()
+            signal.raise_signal(signal.SIGUSR1)
+            return fn(*args)
+
+        return run
+
+    was = {number: signal.signal(number, fn) for number, fn in ((signal.SIGUSR1, handler), (signal.SIGALRM, hangs))}
+    signal.alarm(60)
+    try:
+        monkeypatch.setattr(_engine, "get", sends(_engine.get))
+        assert s.get("k") == b"1"
+        monkeypatch.setattr(_engine, "Database", sends(_engine.Database))
+        repo.close()
+        assert s.get("k") == b"2"
+    finally:
+        signal.alarm(0)
+        for number, fn in was.items():
+            signal.signal(number, fn)
+    assert n == 2 and s.get("k") == b"2"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors in /proc")

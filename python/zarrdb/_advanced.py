@@ -147,6 +147,8 @@ def _write_outer(a: Array, items: Items, values: Numbers) -> None:
 
 def _gather(items: Items, dims: list[int], coords: list[Numbers], a: Array, read: Callable[[Items], Any]) -> Numbers:
     """The elements at coordinates in some dimensions: an array of which the first dimension is that of the coordinates."""
+    if not dims:
+        return np.asarray(read(items))
     rest, at = _rest(items, a.shape), np.array(coords)
     out = np.empty((at.shape[1], *rest), a.dtype)
     lengths = np.array([(a.chunks or a.shape)[d] for d in dims])[:, None]
@@ -171,6 +173,9 @@ def _gather(items: Items, dims: list[int], coords: list[Numbers], a: Array, read
 
 def _scatter(items: Items, dims: list[int], coords: list[Numbers], values: Numbers, write: Callable[[Any, Numbers], None]) -> None:
     """Write values at coordinates. Those that follow each other in the last of these dimensions are written at once."""
+    if not dims:
+        write(tuple(items), values[0])
+        return
     at = np.array(coords)
     step = np.zeros((len(dims), 1), int)
     step[-1] = 1

@@ -84,7 +84,7 @@ class Client:
 
     def __init__(self, dir: str, wait: float | None = None) -> None:
         self.dir, self.wait = dir, wait
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may come while its thread opens the database
         self._engine: _engine.Database | None = None
         self.identity: tuple[str, str] | None = None  # of the database since it was opened first
         self.users: set[int] = set()  # the id() of each Repository that is not closed
@@ -169,12 +169,7 @@ class Client:
 
     def using(self, fn: Callable[[_engine.Database], T]) -> T:
         """Run fn with the database, again if another thread has closed that meanwhile."""
-        try:
-            return fn(self.engine())
-        except ZarrdbError as e:
-            if e.code not in CLOSED:
-                raise
-        return fn(self.engine())
+        return again(lambda: fn(self.engine()))
 
     def ask(self, name: str, arg: Any = None) -> Any:
         """Call a function of the library about the database."""
@@ -190,23 +185,35 @@ class Client:
         return p.returncode, p.stdout, p.stderr.decode(errors="replace")
 
     def _forked(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._engine = None
         for v in list(self.views.values()):
             v._forked()
 
 
-# The codes of errors of what another thread has closed.
+# The codes of errors of what another thread has closed. Then the call has not begun.
 CLOSED = ("view_closed", "closed")
+
+
+def again(fn: Callable[..., T], *args: Any) -> T:
+    """Run fn, and repeat it where another thread has closed the database meanwhile."""
+    for _ in range(100):
+        try:
+            return fn(*args)
+        except ZarrdbError as e:
+            if e.code not in CLOSED:
+                raise
+    return fn(*args)
+
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()
 _shared: weakref.WeakValueDictionary[str, Client] = weakref.WeakValueDictionary()
-_shared_lock = threading.Lock()
+_shared_lock = threading.RLock()
 
 
 def _after_fork() -> None:
     global _shared_lock
-    _shared_lock = threading.Lock()
+    _shared_lock = threading.RLock()
     for c in list(_clients):
         c._forked()
     _engine.close_files()

@@ -54,7 +54,7 @@ _library: Any = _kept.get("_library")
 _sockets: Any = _kept.get("_sockets")  # in memory of the library: the connections that a child closes, for each the descriptor and the inode
 _file: int = _kept.get("_file", -1)  # the library as it was when this process, or one above it, loaded it
 _forked: bool = _kept.get("_forked", False)  # a process above this one has loaded the library
-_loading: threading.Lock = _kept.get("_loading") or threading.Lock()
+_loading: threading.RLock = _kept.get("_loading") or threading.RLock()  # a signal handler may come while its thread has it
 _main = threading.main_thread().ident
 _dirs: set[str] = _kept.get("_dirs", set())  # of databases that were opened
 # From a number of its own, as another instance of this module may use the same library.
@@ -289,12 +289,15 @@ def _bytes(value: Any) -> tuple[Any, Any, int]:
     """What keeps the bytes of a value, where they are, and how many."""
     if isinstance(value, bytes):
         return value, value, len(value)
-    view = memoryview(value).cast("B")
-    if view.readonly and hasattr(value, "__array_interface__"):
-        return value, value.__array_interface__["data"][0], len(view)
-    if view.readonly or not len(view):
-        return _bytes(bytes(view))
-    return value, (ctypes.c_char * len(view)).from_buffer(view), len(view)
+    view = memoryview(value)
+    if view.format == "O":
+        raise TypeError("objects have no bytes that can be stored")
+    if view.nbytes and view.c_contiguous and not view.readonly:
+        first = ctypes.c_char.from_buffer(view)
+        return first, ctypes.addressof(first), view.nbytes
+    if view.nbytes and view.c_contiguous and hasattr(value, "__array_interface__"):
+        return value, value.__array_interface__["data"][0], view.nbytes
+    return _bytes(view.tobytes())
 
 
 def names(of: Handle, children: bool, limit: int, prefix: bytes, after: bytes, after_prefix: bool) -> tuple[list[bytes], bool]:
@@ -359,7 +362,7 @@ def _close_files(sockets: Any) -> None:
                 unmap(low, high - low)
 
 
-def _hooks(lock: threading.Lock) -> None:
+def _hooks(lock: threading.RLock) -> None:
     def child() -> None:
         _after_fork_in_child()
         lock.release()

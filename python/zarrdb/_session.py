@@ -126,7 +126,8 @@ class Session(Contents, WritableView):
         try:
             return super()._inside(fn)
         except SessionLostError as e:
-            self._lost = e
+            if not e.committing:  # else another commit asks what has become of the first one
+                self._lost = e
             raise
 
     # --- the transaction

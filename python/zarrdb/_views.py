@@ -10,12 +10,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from . import _engine as e
-from ._client import CLOSED, Client
+from ._client import CLOSED, Client, again
 from ._errors import InvalidError, NotFoundError, ZarrdbError
 from ._seen import MISSING, Seen
 
 T = TypeVar("T")
 PAGE = 5000
+
+
+def _only_missing(failed: NotFoundError) -> None:
+    """Raise an error that says more than that a key has no value: that the version or session itself is gone."""
+    if failed.code != "not_found":
+        raise failed
 
 
 class View:
@@ -87,17 +93,18 @@ class View:
 
     def _inside(self, fn: Callable[[e.Handle], T]) -> T:
         """Run fn with this view as the library of this process has it open."""
+        out: T = again(self._try, fn)
+        return out
+
+    def _try(self, fn: Callable[[e.Handle], T]) -> T:
         handle = self._at()
         try:
             return fn(handle)
         except ZarrdbError as failed:
-            if failed.code not in CLOSED:
-                raise
-        # Another thread has closed it, or the database.
-        within = self._within
-        if within is not None and within[1] is handle:
-            self._within = None
-        return fn(self._at())
+            within = self._within
+            if failed.code in CLOSED and within is not None and within[1] is handle:
+                self._within = None
+            raise
 
     def _ask(self, name: str, arg: Any = None) -> Any:
         """Call a function of the library about this view."""
@@ -117,7 +124,8 @@ class View:
         """The bytes of a key, None if there is no value."""
         try:
             return self._read(key)[0]
-        except NotFoundError:
+        except NotFoundError as failed:
+            _only_missing(failed)
             return None
 
     def get_part(self, key: str, start: int | None = None, stop: int | None = None, last: int | None = None) -> bytes | None:
@@ -134,7 +142,8 @@ class View:
             kind, off, n = e.SPAN, start or 0, max(0, stop - (start or 0))
         try:
             return self._read(key, kind, off, n, by_key)[0]
-        except NotFoundError:
+        except NotFoundError as failed:
+            _only_missing(failed)
             return None
         except InvalidError as failed:
             if failed.code != "range":
@@ -151,7 +160,8 @@ class View:
         k = key.encode()
         try:
             return self._inside(lambda view: e.get(view, k, e.NONE, 0, 0))[1]
-        except NotFoundError:
+        except NotFoundError as failed:
+            _only_missing(failed)
             return None
 
     def keys(self, prefix: str = "") -> Iterator[str]:
@@ -181,7 +191,7 @@ class WritableView(View):
         super().__init__(client, name, arg)
         self._seen = Seen()
         self._dirty = 0  # writes since the last savepoint
-        self._keys: dict[int, threading.Lock] = {}
+        self._keys: dict[int, threading.RLock] = {}  # a signal handler may come to a key whose lock its thread has
 
     def _forked(self) -> None:
         super()._forked()
@@ -201,15 +211,16 @@ class WritableView(View):
     def _writable(self) -> WritableView:
         return self
 
-    def _key(self, key: str) -> threading.Lock:
+    def _key(self, key: str) -> threading.RLock:
         n = hash(key) % 64
-        return self._keys.get(n) or self._keys.setdefault(n, threading.Lock())
+        return self._keys.get(n) or self._keys.setdefault(n, threading.RLock())
 
     def _read(self, key: str, kind: int = e.ALL, off: int = 0, n: int = 0, by_key: bool = False) -> tuple[bytes, int, bytes]:
         with self._key(key):
             try:
                 out = super()._read(key, kind, off, n)
-            except NotFoundError:
+            except NotFoundError as failed:
+                _only_missing(failed)
                 self._seen.read(key, MISSING, by_key)
                 raise
             self._seen.read(key, out[2], by_key)
@@ -224,6 +235,8 @@ class WritableView(View):
         self._delete(key, False)
 
     def _set(self, key: str, value: Any, absent: bool, by_key: bool) -> None:
+        if value is None:
+            raise TypeError(f"set {key}: a value is bytes, not None; delete removes a key")
         with self._key(key):
             id = self._write(key, value, MISSING if absent else self._seen.expected(key, by_key))
             self._seen.wrote(key, id, by_key)

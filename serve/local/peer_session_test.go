@@ -153,6 +153,42 @@ func TestCutSessions(t *testing.T) {
 	}
 }
 
+// A conditional write that took place and was not answered succeeds when it is repeated. Where another client has written meanwhile, it
+// is an [ErrUnknown].
+func TestConditionalWritesThatWereNotAnswered(t *testing.T) {
+	var meanwhile atomic.Pointer[func()] // before a session is opened again
+	around(t, func(op wire.Op, serve handler) handler {
+		return func(c *conn, ctx context.Context, f *wire.Frame) error {
+			if fn := meanwhile.Load(); fn != nil && op == wire.OpOpen {
+				(*fn)()
+			}
+			return serve(c, ctx, f)
+		}
+	})
+	cut := cutting(t)
+	h, c := served(t, nil, nil)
+	s := must.Get(source{c, ""}.Begin(bg, txn.BeginOptions{}))(t).(*Session)
+	other := must.Get(h.db.Resume(bg, s.id))(t)
+	large := random(3, 100_000)
+	cut.done.Store(true)
+	cut.left.Store(1)
+	first := must.Get(s.SetIf(bg, "k", large, txn.Expect{Absent: true}))(t)
+	cut.left.Store(1)
+	second := must.Get(s.SetIf(bg, "k", []byte("2"), txn.Expect{ID: first}))(t)
+	wantValue(t, other, "k", []byte("2"))
+	cut.left.Store(1)
+	must.Get(s.SetIf(bg, "k", nil, txn.Expect{ID: second}))(t)
+	if _, err := kv.Get(bg, other, "k"); !errors.Is(err, kv.ErrNotFound) {
+		t.Error(err)
+	}
+	write := func() { must.Do(t, other.Set(bg, "k", []byte("4"))) }
+	meanwhile.Store(&write)
+	cut.left.Store(1)
+	if _, err := s.SetIf(bg, "k", []byte("3"), txn.Expect{Absent: true}); !errors.Is(err, ErrUnknown) {
+		t.Error(err)
+	}
+}
+
 // Peers and the holder write to sessions of their own and to a common one, at random, as a
 // model says.
 func TestRandomSessionsOfPeers(t *testing.T) {

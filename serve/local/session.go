@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -286,8 +287,8 @@ func unknownIf(unknown bool, err error, what string) error {
 	return fmt.Errorf("%w: whether %s is not known: read it again (%v)", ErrUnknown, what, err)
 }
 
-// SetIf implements [txn.Tx]. If a repeated request finds another value than the expected one,
-// this write or one of another client has taken place: the error is [ErrUnknown].
+// SetIf implements [txn.Tx]. If a repeated request finds the value that it writes, it has taken place. If it finds another one than
+// the expected one, this write or one of another client has taken place: the error is [ErrUnknown].
 func (s *Session) SetIf(ctx context.Context, key string, value []byte, want txn.Expect) (id kv.ID, err error) {
 	in, op := wire.Set{Key: key, ID: want.ID}, wire.OpSet
 	switch {
@@ -303,8 +304,12 @@ func (s *Session) SetIf(ctx context.Context, key string, value []byte, want txn.
 		in.View = handle
 		f, err := l.put(ctx, &wire.Frame{Op: op, Meta: in.Append(nil), Body: value})
 		var changed *engine.ChangedError
+		if unknown = unknown && errors.As(err, &changed); unknown && changed.Have == contentID(value) {
+			id = changed.Have
+			return nil
+		}
 		if err != nil {
-			return unknownIf(unknown && errors.As(err, &changed), err, key+" was written")
+			return unknownIf(unknown, err, key+" was written")
 		}
 		defer f.Close()
 		if op == wire.OpSet {
@@ -316,6 +321,14 @@ func (s *Session) SetIf(ctx context.Context, key string, value []byte, want txn.
 		return nil
 	})
 	return id, s.wrote(err)
+}
+
+// contentID is the identity of a value in the index, zero for none.
+func contentID(value []byte) kv.ID {
+	if value == nil {
+		return kv.ID{}
+	}
+	return kv.ID(digest.Of(value))
 }
 
 // Apply implements [txn.Tx]. To put, remove or guard once more changes nothing; to move a node
@@ -528,8 +541,11 @@ func (s *Session) committed(ctx context.Context, err error) (*txn.Commit, error)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lost = &SessionLostError{ID: s.id, Saved: info.Saved, Committing: !none, Err: err}
-	return nil, s.lost
+	lost := &SessionLostError{ID: s.id, Saved: info.Saved, Committing: !none, Err: err}
+	if s.committing = !none; none {
+		s.lost = lost
+	}
+	return nil, lost
 }
 
 // takes are the names of choices.

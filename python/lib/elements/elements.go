@@ -44,12 +44,14 @@ const Read = 4
 
 // operations have the numbers of _engine.py. Version counts their changes.
 var operations = []func(ctx context.Context, r *Request) ([]byte, error){
-	open, end, call, openArray, Read: read, readMany, write, readVariable, writeVariable, selectLabels,
+	open, closing: end, call, openArray, Read: read, readMany, write, readVariable, writeVariable, selectLabels,
 	get: getValue, setValue, listKeys, setVirtual,
 }
 
-// get is the operation that reads a value.
-const get = 10
+const (
+	closing = 1  // the operation that closes a handle
+	get     = 10 // the operation that reads a value
+)
 
 // Version is the number of the operations and their arguments, which _engine.py has too.
 const Version = 2
@@ -88,6 +90,13 @@ func (r *Request) Run(ctx context.Context) (out []byte, err error) {
 	}()
 	if r.Op < 0 || r.Op >= len(operations) {
 		return nil, fmt.Errorf("zarrdb: no operation %d", r.Op)
+	}
+	if r.Op != closing {
+		done, err := r.use()
+		if err != nil {
+			return nil, err
+		}
+		defer done()
 	}
 	return operations[r.Op](ctx, r)
 }
@@ -133,7 +142,7 @@ func open(ctx context.Context, r *Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.add(a)
+	r.add(&database{Attached: a})
 	id := a.Identity()
 	return json.Marshal([]string{id.Name, id.File})
 }
@@ -163,27 +172,60 @@ func setEnviron(environ string) error {
 	return nil
 }
 
-// end closes what a handle stands for, if it is open. A view is closed without waiting if the integer is 0.
+// database is a database that is open. A call either takes place before it is closed, or has not begun: so the caller
+// may open it again, and repeat the call, whatever that does.
+type database struct {
+	*local.Attached
+	calls sync.RWMutex // held by calls, and for ever when it is closed
+}
+
+func (d *database) close() error {
+	d.calls.Lock()
+	return d.DB.Close()
+}
+
+// use keeps the database of a handle open until the function that it returns is called.
+func (r *Request) use() (done func(), err error) {
+	handles.RLock()
+	v := handles.open[r.Handle]
+	handles.RUnlock()
+	var d *database
+	switch v := v.(type) {
+	case *database:
+		d = v
+	case *view:
+		d = v.db
+	case *array:
+		d = v.v.db
+	default:
+		return func() {}, nil // the operation returns the error
+	}
+	if !d.calls.TryRLock() {
+		return nil, kv.ErrClosed
+	}
+	return d.calls.RUnlock, nil
+}
+
+// end closes what a handle stands for, if it is open. A database is closed after the calls that are under way. Nothing is waited for if the integer is 0.
 func end(_ context.Context, r *Request) ([]byte, error) {
 	handles.Lock()
 	v := handles.open[r.Handle]
 	delete(handles.open, r.Handle)
 	handles.Unlock()
-	switch v := v.(type) {
-	case *local.Attached:
-		return nil, v.DB.Close()
-	case *view:
-		if len(r.Ints) > 0 && r.Ints[0] != 0 {
-			return nil, v.close()
-		}
-		go v.close() //nolint:errcheck // the call has ended
+	c, ok := v.(interface{ close() error })
+	switch {
+	case !ok:
+		return nil, nil
+	case len(r.Ints) > 0 && r.Ints[0] != 0:
+		return nil, c.close()
 	}
+	go c.close() //nolint:errcheck // the call has ended
 	return nil, nil
 }
 
 // view is a version or a session; the other one is nil.
 type view struct {
-	db       *engine.DB
+	db       *database
 	snapshot *engine.Snapshot
 	session  *engine.Session
 	slow     atomic.Int32 // so many reads are not tried before they are begun
@@ -266,8 +308,8 @@ func openArray(ctx context.Context, r *Request) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// use runs fn with the array of a request, as it is now.
-func (r *Request) use(ctx context.Context, fn func(h *array, a *zarr.Array) error) error {
+// on runs fn with the array of a request, as it is now.
+func (r *Request) on(ctx context.Context, fn func(h *array, a *zarr.Array) error) error {
 	h, err := of[*array](r.Handle)
 	if err != nil {
 		return err
@@ -333,7 +375,7 @@ func (r *Request) selection(h *array, a *zarr.Array) (sel zarr.Selection, shape 
 // read reads the elements of a selection into memory. The integers that follow the selection are the offset of
 // the first element and a stride for each dimension of the result, or nothing for C order.
 func read(ctx context.Context, r *Request) ([]byte, error) {
-	return nil, r.use(ctx, func(h *array, a *zarr.Array) error {
+	return nil, r.on(ctx, func(h *array, a *zarr.Array) error {
 		sel, _, err := r.selection(h, a)
 		if err != nil {
 			return err
@@ -356,7 +398,7 @@ func (r *Request) memory() codecs.Dst {
 
 // readMany reads the elements of several selections, one selection after the other.
 func readMany(ctx context.Context, r *Request) ([]byte, error) {
-	return nil, r.use(ctx, func(h *array, a *zarr.Array) error {
+	return nil, r.on(ctx, func(h *array, a *zarr.Array) error {
 		type part struct {
 			sel zarr.Selection
 			to  []byte
@@ -393,7 +435,7 @@ func (r *Request) writing(ctx context.Context, fn func(a *zarr.Array, sel zarr.S
 	for n := 0; ; n++ {
 		var v *view
 		r.Ints = ints
-		err := r.use(ctx, func(h *array, a *zarr.Array) error {
+		err := r.on(ctx, func(h *array, a *zarr.Array) error {
 			if v = h.v; v.snapshot != nil {
 				return fmt.Errorf("%w: a version cannot be written", engine.ErrReadOnly)
 			}
@@ -426,7 +468,7 @@ const maxVariable = 64 << 20
 // readVariable returns elements of variable length: 4 bytes for the place of each, and for the end, then the bytes.
 func readVariable(ctx context.Context, r *Request) ([]byte, error) {
 	var out []byte
-	err := r.use(ctx, func(h *array, a *zarr.Array) error {
+	err := r.on(ctx, func(h *array, a *zarr.Array) error {
 		sel, _, err := r.selection(h, a)
 		if err != nil {
 			return err
@@ -465,7 +507,7 @@ func writeVariable(ctx context.Context, r *Request) ([]byte, error) {
 // a label stands for the nearest one.
 func selectLabels(ctx context.Context, r *Request) ([]byte, error) {
 	var out []byte
-	err := r.use(ctx, func(h *array, a *zarr.Array) error {
+	err := r.on(ctx, func(h *array, a *zarr.Array) error {
 		beside := func(ctx context.Context, name string) (*zarr.Node, error) {
 			if a.Path() == "" || name == "" || strings.Contains(name, "/") {
 				return nil, fmt.Errorf("%s: beside /%s: %w", name, a.Path(), zarr.ErrNotFound)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
-	"github.com/zarrdb/zarrdb/serve/local"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -56,29 +55,29 @@ func with[T, In, Out any](fn func(ctx context.Context, of T, in In) (Out, error)
 }
 
 func onDB[In, Out any](fn func(ctx context.Context, db *engine.DB, in In) (Out, error)) func(ctx context.Context, r *Request, in []byte) (any, error) {
-	return with(func(ctx context.Context, a *local.Attached, in In) (Out, error) { return fn(ctx, a.DB, in) })
+	return with(func(ctx context.Context, d *database, in In) (Out, error) { return fn(ctx, d.DB, in) })
 }
 
 // here is an error if the database is another one than that which was opened.
-func here(ctx context.Context, a *local.Attached, _ none) (none, error) { return none{}, a.Here(ctx) }
+func here(ctx context.Context, d *database, _ none) (none, error) { return none{}, d.Here(ctx) }
 
 // bound changes how many milliseconds a process that does not answer is waited for.
-func bound(_ context.Context, a *local.Attached, ms int64) (none, error) {
-	a.Bound(time.Duration(ms) * time.Millisecond)
+func bound(_ context.Context, d *database, ms int64) (none, error) {
+	d.Bound(time.Duration(ms) * time.Millisecond)
 	return none{}, nil
 }
 
 // leave has the process that serves the database end, if this one has started it for itself alone.
-func leave(ctx context.Context, a *local.Attached, _ none) (none, error) { return none{}, a.Leave(ctx) }
+func leave(ctx context.Context, d *database, _ none) (none, error) { return none{}, d.Leave(ctx) }
 
 // at opens a version. The integer is its handle.
 func at(ctx context.Context, r *Request, in []byte) (any, error) {
-	return onDB(func(ctx context.Context, db *engine.DB, rev string) (*commitOut, error) {
-		s, err := db.At(ctx, rev)
+	return with(func(ctx context.Context, d *database, rev string) (*commitOut, error) {
+		s, err := d.DB.At(ctx, rev)
 		if err != nil {
 			return nil, err
 		}
-		r.add(&view{db: db, snapshot: s})
+		r.add(&view{db: d, snapshot: s})
 		return commitOf(s.Commit()), nil
 	})(ctx, r, in)
 }

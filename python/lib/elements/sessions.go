@@ -47,11 +47,11 @@ func sessions(ctx context.Context, db *engine.DB, _ none) ([]*sessionOut, error)
 }
 
 // opened opens the handle of a session, which is the integer.
-func (r *Request) opened(db *engine.DB, s *engine.Session, err error) (*sessionOut, error) {
+func (r *Request) opened(d *database, s *engine.Session, err error) (*sessionOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.add(&view{db: db, session: s})
+	r.add(&view{db: d, session: s})
 	return sessionOf(s.Info()), nil
 }
 
@@ -69,24 +69,24 @@ func (in *beginIn) options() (o txn.BeginOptions, err error) {
 }
 
 func begin(ctx context.Context, r *Request, in []byte) (any, error) {
-	return onDB(func(ctx context.Context, db *engine.DB, in beginIn) (*sessionOut, error) {
+	return with(func(ctx context.Context, d *database, in beginIn) (*sessionOut, error) {
 		o, err := in.options()
 		if err != nil {
 			return nil, err
 		}
-		s, err := db.BeginWith(ctx, o)
-		return r.opened(db, s, err)
+		s, err := d.DB.BeginWith(ctx, o)
+		return r.opened(d, s, err)
 	})(ctx, r, in)
 }
 
 func resume(ctx context.Context, r *Request, in []byte) (any, error) {
-	return onDB(func(ctx context.Context, db *engine.DB, name string) (*sessionOut, error) {
+	return with(func(ctx context.Context, d *database, name string) (*sessionOut, error) {
 		id, err := txn.ParseSessionID(name)
 		if err != nil {
 			return nil, fmt.Errorf("%w: session %s", txn.ErrNoRef, name)
 		}
 		for {
-			s, err := db.Resume(ctx, id)
+			s, err := d.DB.Resume(ctx, id)
 			if err == nil {
 				// The transaction may have ended in another process, and begun again.
 				_, err = s.Versions().Tx().Roots(ctx)
@@ -94,7 +94,7 @@ func resume(ctx context.Context, r *Request, in []byte) (any, error) {
 					continue
 				}
 			}
-			return r.opened(db, s, err)
+			return r.opened(d, s, err)
 		}
 	})(ctx, r, in)
 }
@@ -184,7 +184,7 @@ func commit(ctx context.Context, v *view, in struct {
 	if v.session == nil {
 		return nil, fmt.Errorf("%w: a version cannot be written", engine.ErrReadOnly)
 	}
-	failed := v.db.CareErrors()
+	failed := v.db.DB.CareErrors()
 	c, err := v.session.Commit(ctx, txn.CommitOptions{
 		Message: in.Message, Author: in.Author, Properties: in.Properties, AllowEmpty: in.AllowEmpty, DryRun: in.DryRun, Choices: choicesOf(in.Choices),
 	})

@@ -3,12 +3,10 @@ package elements
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/serve/local"
 )
 
 // inline is the longest value whose bytes come with the answer. For a longer one the caller brings the memory.
@@ -85,25 +83,9 @@ func setValue(ctx context.Context, r *Request) ([]byte, error) {
 		want.ID = kv.ID([]byte(r.Text[:len(kv.ID{})]))
 	}
 	if r.Ints[1] == 1 {
-		err = v.session.DeleteIf(ctx, key, want)
-		if errors.Is(err, local.ErrUnknown) { // it was sent twice
-			if _, failed := kv.Locate(ctx, v.session, key); errors.Is(failed, kv.ErrNotFound) {
-				err = nil
-			}
-		}
-		return nil, err
+		return nil, v.session.DeleteIf(ctx, key, want)
 	}
 	id, err := v.session.SetIf(ctx, key, r.Body, want)
-	if errors.Is(err, local.ErrUnknown) {
-		if value, failed := kv.Locate(ctx, v.session, key); failed == nil {
-			_ = value.View(ctx, kv.All(), func(b []byte) error {
-				if string(b) == string(r.Body) {
-					id, err = value.ID(), nil
-				}
-				return nil
-			})
-		}
-	}
 	if err != nil {
 		return nil, err
 	}
