@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 
 	"github.com/zarrdb/zarrdb/engine/internal/compare"
 	"github.com/zarrdb/zarrdb/zarr"
@@ -253,6 +255,32 @@ func (j *joiner) steps() (appended, replaced int64) {
 		}
 	}
 	return appended, j.plan.replaced
+}
+
+// AppendGaps returns the first few gaps, and how many there are, that values would make behind those of a coordinate which is
+// regular, as [DB.Append] finds them. The values are elements of the array's data type; from is what a [Gap] calls their file.
+func (s *Session) AppendGaps(ctx context.Context, array string, values []byte, from string) ([]Gap, int, error) {
+	a, err := s.Array(ctx, array)
+	if err != nil {
+		return nil, 0, err
+	}
+	b := &appendBase{path: a.Path(), meta: a.Meta(), stored: a.Meta(), chunk: 1}
+	o := newCoordinateOrder(path.Base(a.Path()), b)
+	if o == nil || o.pace == nil || len(values)%a.Type().Size() != 0 {
+		return nil, 0, nil
+	}
+	there, err := b.existing(a)
+	if err == nil {
+		err = o.begin(ctx, there, "")
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	for v := range slices.Chunk(values, a.Type().Size()) {
+		o.pace.value(v, from)
+	}
+	gaps, all := o.pace.found()
+	return gaps, all, nil
 }
 
 // newPace returns the pace of a coordinate of numbers or times.

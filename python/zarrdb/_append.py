@@ -8,6 +8,7 @@ Everything compared is guarded: the commit is a conflict if another commit has c
 
 from __future__ import annotations
 
+import base64
 import itertools
 import warnings
 from functools import partial
@@ -29,10 +30,11 @@ PART = 1 << 22
 CHUNKS = 4096
 
 
-def check(ds: Dataset, session: Session, group: str | None, how: dict[str, Any], any_order: bool) -> Dataset:
+def check(ds: Dataset, session: Session, group: str | None, how: dict[str, Any], any_order: bool, strict: bool = False, overlap: bool = False) -> Dataset:
     """Raise an InvalidError with all reasons why ds does not fit the group, guard what that depends on, and return ds
     with the dask arrays compared when they are computed. `how` are mode, append_dim, region and encoding of to_zarr. A
-    group without the dimension to append along, or a missing one, is left to xarray."""
+    group without the dimension to append along, or a missing one, is left to xarray. Gaps in a regular coordinate are
+    warnings, or with `strict` reasons; with `overlap` labels that are there already are no reason."""
     dim, mode = how.get("append_dim"), how.get("mode")
     encoding = how.get("encoding") or {}
     raw: dict[Any, Variable] = {}
@@ -48,6 +50,7 @@ def check(ds: Dataset, session: Session, group: str | None, how: dict[str, Any],
         raw, dim = {}, None
     decoded: Any = {}
     wrong: list[str] = []
+    gaps: list[str] = []
     fitted: dict[Any, Any] = {}
     with warnings.catch_warnings():  # xarray repeats them when it writes
         warnings.simplefilter("ignore")
@@ -63,17 +66,54 @@ def check(ds: Dataset, session: Session, group: str | None, how: dict[str, Any],
                 elif "dtype" in (asked := new.encoding | encoding.get(name, {})):
                     wrong += _values(new, partial(_made, asked, name), fitted, name)
                 continue
-            why = _misfits(new, raw[name], decoded[name], name, dim, any_order)
+            why = _misfits(new, raw[name], decoded[name], name, dim, any_order, overlap)
             wrong += [f"{name}: {w}" for w in why]
             if not why and not _labels(new, name, dim):
                 wrong += _values(new, partial(_stored, dict(decoded[name].encoding), dict(raw[name].attrs), raw[name].dtype, name), fitted, name)
+        if not wrong and dim is not None and not any_order:
+            path = f"{(group or '').strip('/')}/{dim}".strip("/")
+            gaps = _gaps(session, path, ds.variables.get(dim), raw.get(dim), decoded.get(dim), dim)
+    wrong += gaps if strict else []
     if wrong:
         raise InvalidError(f"{f'append along {dim}' if dim is not None else 'write a dataset'}: nothing was written. {'; '.join(wrong)}")
+    for gap in gaps:
+        warnings.warn(f"a gap: {gap}", stacklevel=4)
     if not fitted:
         return ds
     out = ds.copy(deep=False)
     for name, v in fitted.items():
         out._variables[name] = v  # as ds[name] = v, which would look at the indexes again
+    return out
+
+
+def _gaps(session: Session, path: str, new: Variable | None, raw: Variable | None, decoded: Any, dim: Any) -> list[str]:
+    """Gaps that new labels make, as they are stored. Labels that are there already are not new."""
+    if new is None or raw is None or raw.dims != (dim,) or raw.dtype.kind not in "iuf":
+        return []
+    coded = new.copy(deep=False)
+    coded.encoding = decoded.encoding
+    values = conventions.encode_cf_variable(coded, name=dim).values.astype(raw.dtype.newbyteorder("<"))
+    values = values[~np.isin(values, raw.values)]
+    return session._ask("append_gaps", {"path": path, "values": base64.b64encode(values.tobytes()).decode()}) or []
+
+
+def split(ds: Dataset, dim: Any, stored: Dataset) -> list[tuple[Dataset, slice | None]]:
+    """The steps of ds by their labels: those that are stored in runs, each with its place, and then the others, without one."""
+    if dim not in stored.indexes or dim not in ds.indexes:
+        raise InvalidError(f"append along {dim}: steps are replaced by their labels, and not both datasets have the coordinate {dim}")
+    old, new = stored.indexes[dim], ds.indexes[dim]
+    for labels, where in ((old, "stored"), (new, "in the dataset")):
+        if not labels.is_unique:
+            raise InvalidError(f"append along {dim}: the label {labels[labels.duplicated()][0]} is {where} twice")
+    at = old.get_indexer(new)
+    ends = [0, *(np.flatnonzero((np.diff(at) != 1) & ((at[1:] >= 0) | (at[:-1] >= 0))) + 1).tolist(), len(at)]
+    out: list[tuple[Dataset, slice | None]] = []
+    for lo, hi in zip(ends, ends[1:], strict=False):
+        if lo < hi and at[lo] >= 0:
+            part = ds.isel({dim: slice(lo, hi)})
+            out.append((part.drop_vars([n for n, v in ds.variables.items() if dim not in v.dims]), slice(int(at[lo]), int(at[lo]) + hi - lo)))
+    if (at < 0).any():
+        out.append((ds.isel({dim: np.flatnonzero(at < 0)}), None))
     return out
 
 
@@ -227,7 +267,7 @@ def _calendar(name: str) -> str:
     return "standard" if name in ("gregorian", "proleptic_gregorian") else name
 
 
-def _misfits(new: Variable, raw: Variable, decoded: Variable, name: Any, dim: Any, any_order: bool) -> list[str]:
+def _misfits(new: Variable, raw: Variable, decoded: Variable, name: Any, dim: Any, any_order: bool, overlap: bool) -> list[str]:
     """Why a variable does not continue the stored one, which is given as it is stored and as xarray decodes it. Elements that
     are neither times nor labels are not looked at."""
     if dim is not None and set(new.dims) != set(raw.dims):
@@ -263,7 +303,10 @@ def _misfits(new: Variable, raw: Variable, decoded: Variable, name: Any, dim: An
     if dim not in new.dims:
         same = stored.shape == raw.shape and Variable(raw.dims, stored.data).equals(Variable(raw.dims, raw.values))  # type: ignore[no-untyped-call]
         return [] if same else [f"it differs from the stored variable, and does not have the dimension {dim}; drop it, or write it without append_dim"]
-    return [] if any_order or name != dim or new.ndim != 1 else _order(raw, stored.values, new.values)
+    if any_order or name != dim or new.ndim != 1:
+        return []
+    fresh = ~np.isin(stored.values, raw.values) if overlap else slice(None)
+    return _order(raw, stored.values[fresh], new.values[fresh])
 
 
 def _holds(new: Variable, stored: Variable, raw: Variable, name: Any) -> bool:
@@ -292,6 +335,8 @@ def _order(old: Variable, stored: Any, labels: Any) -> list[str]:
             if label in seen:
                 return [f"{label!r} is there already; {advice}"]
             seen.add(label)
+        return []
+    if not stored.size:
         return []
     first, last = old[:1].values, old[-1:].values
     every = np.concatenate([last, stored])

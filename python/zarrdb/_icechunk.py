@@ -63,17 +63,18 @@ def set_virtual_ref(
     self: Any, key: str, location: str, *, offset: int, length: int, checksum: str | datetime | None = None, validate_container: bool = True
 ) -> None:
     """Let the value of a key be bytes of a file or object, which stay where they are. Reading them must be allowed, see
-    `Repository.allow`. If they change later, which an entity tag or a time as `checksum` tells, reading is an error.
+    `Repository.allow`; only without `validate_container` a location is taken that is not. If the bytes change later, which an
+    entity tag or a time as `checksum` tells, reading is an error.
 
     >>> n = open("numbers.bin", "wb").write(np.full(6, 7, "f4").tobytes())
     >>> s = repo.writable_session()
     >>> a = zarr.create_array(s.store, name="far", shape=(6,), chunks=(6,), dtype="f4", compressors=None)
-    >>> s.store.set_virtual_ref("far/c/0", os.path.abspath("numbers.bin"), offset=0, length=24)
     >>> repo.allow(os.getcwd())
+    >>> s.store.set_virtual_ref("far/c/0", os.path.abspath("numbers.bin"), offset=0, length=24)
     >>> s.array("far")[:2].tolist()
     [7.0, 7.0]
     """
-    _refer(self, [(key, location, offset, length, checksum)])
+    _refer(self, [(key, location, offset, length, checksum)], validate_container)
 
 
 def set_virtual_refs(self: Any, array_path: str, chunks: Iterable[Any], *, validate_containers: bool = True) -> None:
@@ -82,14 +83,15 @@ def set_virtual_refs(self: Any, array_path: str, chunks: Iterable[Any], *, valid
 
     name = zarr.open_array(self, path=array_path.strip("/"), mode="r").metadata.encode_chunk_key
     below = array_path.strip("/") + "/" if array_path.strip("/") else ""
-    _refer(self, [(below + name(tuple(c.index)), c.location, c.offset, c.length, c.etag_checksum or c.last_updated_at_checksum) for c in chunks])
+    refs = [(below + name(tuple(c.index)), c.location, c.offset, c.length, c.etag_checksum or c.last_updated_at_checksum) for c in chunks]
+    _refer(self, refs, validate_containers)
 
 
-def _refer(store: Any, refs: list[tuple[str, str, int, int, str | datetime | None]]) -> None:
+def _refer(store: Any, refs: list[tuple[str, str, int, int, str | datetime | None]], allowed: bool) -> None:
     session, items = store._writer, []
     for key, url, offset, length, check in refs:
         how = {"modified": check.timestamp()} if isinstance(check, datetime) else {"etag": check or ""}
-        items.append({"key": key, "url": url, "offset": offset, "length": length, **how})
+        items.append({"key": key, "url": url, "offset": offset, "length": length, "anywhere": not allowed, **how})
     session._inside(lambda view: _engine.call(_engine.SET_VIRTUAL, view.number, b"", json.dumps(items).encode()))
     session._dirty += 1
     for key, *_ in refs:

@@ -13,6 +13,7 @@ from xarray.backends.zarr import ZarrBackendEntrypoint
 
 from ._accessor import register
 from ._append import check as check_values
+from ._append import split
 from ._client import Client
 from ._errors import ConflictError, InvalidError, NotFoundError
 from ._repository import Repository
@@ -142,13 +143,16 @@ def to_zarrdb(
     mode: str | None = None,
     compute: bool = True,
     any_order: bool = False,
+    overlap: str | None = None,
+    strict: bool = False,
     retries: int = 0,
     **options: Any,
 ) -> Any:
     """Write a Dataset, DataArray or DataTree. Into a repository, the directory of one, or DB@BRANCH:GROUP, it is a commit, which is
     returned; into a session it is a part of that. `options` are those of `Dataset.to_zarr`,
     such as append_dim, region and encoding. Numbers, times and texts that the stored type, packing or unit cannot hold are
-    refused; with append_dim also labels that are there already or go back (unless `any_order`), and other coordinates.
+    refused; with append_dim also labels that are there already or go back (unless `any_order`), and other coordinates. A
+    gap in a regular coordinate is a warning, and with `strict` an error; with overlap="replace" steps whose labels are there are replaced.
     Of a DataTree, append_dim appends every group that has the dimension; the others must be as they are stored.
     If another one changes what was compared before the commit, that is a `ConflictError`: write again, or have it tried `retries` times. With compute=False,
     which needs a session, what writes the chunks is returned: dask's `Delayed`. Consolidated metadata is written with consolidated=True only.
@@ -161,6 +165,15 @@ def to_zarrdb(
     >>> xr.open_dataset(repo, engine="zarrdb").pr.values.tolist()
     [1.0, 2.0, 3.0]
     """
+    if overlap not in (None, "replace"):
+        raise InvalidError(f'overlap={overlap!r}: "replace" is due')
+    if (overlap or strict) and options.get("append_dim") is None:
+        raise InvalidError("overlap and strict need append_dim")
+    if strict and any_order:
+        raise InvalidError("strict and any_order exclude each other: gaps are looked for in coordinates that are in order")
+    if overlap and not compute:
+        raise InvalidError("compute=False: steps are replaced at once")
+    fits = {"any_order": any_order, "strict": strict, "overlap": bool(overlap)}
     if not isinstance(target, Session | Repository):
         target, branch, group = _place_of(os.fspath(target), branch, group)
 
@@ -172,16 +185,18 @@ def to_zarrdb(
 
     def write(s: Session, **how: Any) -> Any:
         if not trees:
-            data = check_values(ds, s, group, options | {"mode": mode}, any_order)
+            data = check_values(ds, s, group, options | {"mode": mode}, **fits)
+            if overlap:
+                return _put(data, s, {"group": group} | options | modes)
             return data.to_zarr(s.store, group=group, **modes, **how, **options)
         if options.get("append_dim") is not None:
-            return _append_tree(ds, s, group, options | modes, any_order, how)
+            return _append_tree(ds, s, group, options | modes, fits, how)
         inherit = options.get("write_inherited_coords", False)
         nodes = {node.path: node.to_dataset(inherit=inherit or node is ds) for node in ds.subtree}
         encoding = options.get("encoding") or {}
         for path, node in nodes.items():
             at = "/".join(filter(None, [group and group.strip("/"), path.strip("/")]))
-            nodes[path] = check_values(node, s, at, options | {"mode": mode, "encoding": encoding.get(path)}, any_order)
+            nodes[path] = check_values(node, s, at, options | {"mode": mode, "encoding": encoding.get(path)}, **fits)
         return DataTree.from_dict(nodes).to_zarr(s.store, group=group, **modes, **how, **options)
 
     if isinstance(target, Session):
@@ -203,7 +218,7 @@ def to_zarrdb(
             raise
 
 
-def _append_tree(tree: Any, s: Session, group: str | None, options: dict[str, Any], any_order: bool, how: dict[str, Any]) -> None:
+def _append_tree(tree: Any, s: Session, group: str | None, options: dict[str, Any], check: dict[str, bool], how: dict[str, Any]) -> None:
     """Append the groups of a DataTree that have the dimension, and write others that are not there. If none with the dimension is
     there, all are written. All are compared before the first is written. xarray appends a single group."""
     dim = options["append_dim"]
@@ -229,12 +244,30 @@ def _append_tree(tree: Any, s: Session, group: str | None, options: dict[str, An
                 raise InvalidError(f"append along {dim}: what is stored at /{at or ''} does not have it")
             if dim not in data.dims:
                 continue
-        fits.append((check_values(data, s, at, own, any_order), own))
+        fits.append((check_values(data, s, at, own, **check), own))
     new = [own["group"] or "" for data, own in fits if dim in data.dims and "append_dim" not in own]
     if new and any("append_dim" in own for _, own in fits):
         raise InvalidError(f"append along {dim}: /{new[0]} is not there, and would have other lengths than what is appended; write the group alone first")
     for data, own in fits:
-        data.to_zarr(s.store, **own)
+        if check["overlap"] and "append_dim" in own:
+            _put(data, s, own)
+        else:
+            data.to_zarr(s.store, **own)
+
+
+def _put(ds: Dataset, s: Session, how: dict[str, Any]) -> None:
+    """Replace the steps of a dataset whose labels are stored, which are computed at once, and append the others."""
+    try:
+        stored = open_zarr(s.store, group=how["group"], consolidated=False)
+        parts = split(ds, how["append_dim"], stored) if how["append_dim"] in stored.dims else [(ds, None)]
+    except FileNotFoundError:
+        parts = [(ds, None)]
+    inside = {k: v for k, v in how.items() if k not in ("append_dim", "mode", "encoding")}
+    for part, at in parts:
+        if at is None:
+            part.to_zarr(s.store, **how)
+        else:  # several runs may be in a chunk, which xarray does not let dask write
+            part.compute().to_zarr(s.store, **inside, region={how["append_dim"]: at})
 
 
 def _dataset(data: Any) -> Any:

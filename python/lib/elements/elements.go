@@ -544,10 +544,16 @@ func setVirtual(ctx context.Context, r *Request) ([]byte, error) {
 		Key, URL, ETag string
 		Offset, Length uint64
 		Modified       float64 // seconds since 1970
+		Anywhere       bool    // also where references are not followed
 	}
 	if err := json.Unmarshal([]byte(r.Text), &refs); err != nil {
 		return nil, fmt.Errorf("%w: %w", txn.ErrRequest, err)
 	}
+	granted, err := v.db.Granted()
+	if err != nil {
+		return nil, err
+	}
+	rules := granted.Rules()
 	for _, ref := range refs {
 		src := tree.Source{URL: ref.URL}
 		if strings.HasPrefix(src.URL, "/") {
@@ -560,6 +566,9 @@ func setVirtual(ctx context.Context, r *Request) ([]byte, error) {
 		}
 		if !strings.Contains(src.URL, "://") {
 			return nil, fmt.Errorf("%w: %s: the location is neither a URL nor an absolute path", txn.ErrRequest, ref.URL)
+		}
+		if _, err := rules.Resolve(src.URL); err != nil && !ref.Anywhere {
+			return nil, fmt.Errorf("set a virtual reference at %s: %w", ref.Key, err)
 		}
 		if err := v.session.SetVirtual(ctx, ref.Key, src, ref.Offset, ref.Length); err != nil {
 			return nil, err

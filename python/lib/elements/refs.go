@@ -16,7 +16,7 @@ import (
 var calls = map[string]func(ctx context.Context, r *Request, in []byte) (any, error){
 	"at": at, "resolve": onDB(resolve), "refs": onDB(refs), "log": onDB(log), "diff": onDB(diff), "ask": onDB(ask), "sessions": onDB(sessions),
 	"here": with(here), "bound": with(bound), "leave": with(leave),
-	"begin": begin, "resume": resume, "fork": fork, "join": onSession(join), "move": onSession(move), "guard": onSession(guard),
+	"begin": begin, "resume": resume, "fork": fork, "join": onSession(join), "move": onSession(move), "guard": onSession(guard), "append_gaps": onSession(appendGaps),
 	"rebase": onSession(rebase), "changes": onSession(changes), "savepoint": onSession(savepoint), "commit": with(commit),
 	"discard": onSession(discard), "delete_prefix": onSession(deletePrefix),
 }

@@ -157,6 +157,21 @@ func guard(ctx context.Context, s *engine.Session, paths []string) (none, error)
 	return none{}, s.Guard(ctx, paths...)
 }
 
+// appendGaps returns the gaps, as text, that values would make behind those of a coordinate.
+func appendGaps(ctx context.Context, s *engine.Session, in struct {
+	Path   string
+	Values []byte
+}) (out []string, err error) {
+	gaps, all, err := s.AppendGaps(ctx, in.Path, in.Values, "the dataset")
+	for _, g := range gaps {
+		out = append(out, g.String())
+	}
+	if more := all - len(gaps); more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return out, err
+}
+
 func rebase(ctx context.Context, s *engine.Session, choices []choice) (*sessionOut, error) {
 	err := s.Refresh(ctx, choicesOf(choices))
 	return sessionOf(s.Info()), err
