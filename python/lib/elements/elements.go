@@ -549,7 +549,7 @@ func setVirtual(ctx context.Context, r *Request) ([]byte, error) {
 	if err := json.Unmarshal([]byte(r.Text), &refs); err != nil {
 		return nil, fmt.Errorf("%w: %w", txn.ErrRequest, err)
 	}
-	granted, err := v.db.Granted()
+	granted, err := v.db.DB.Granted()
 	if err != nil {
 		return nil, err
 	}
