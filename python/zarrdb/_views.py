@@ -93,8 +93,7 @@ class View:
 
     def _inside(self, fn: Callable[[e.Handle], T]) -> T:
         """Run fn with this view as the library of this process has it open."""
-        out: T = again(self._try, fn)
-        return out
+        return again(lambda: self._try(fn))
 
     def _try(self, fn: Callable[[e.Handle], T]) -> T:
         handle = self._at()
