@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine/source"
@@ -68,14 +67,6 @@ func remoteName(u zurl.URL) string { return strings.TrimSuffix(u.Redacted(), "/"
 // ErrNoRemote means that no remote is at a URL.
 var ErrNoRemote = depot.ErrNone
 
-// manifestsRead has the manifests that HasRemote has read, by URL and server, for the cache that is made next.
-var manifestsRead sync.Map
-
-type manifestRead struct {
-	*kv.Tagged
-	at time.Time
-}
-
 // HasRemote asks whether a remote is at a URL. An error means that this could not be found out.
 func HasRemote(ctx context.Context, url string, o *Options) (bool, error) {
 	opts := o.withDefaults()
@@ -84,10 +75,7 @@ func HasRemote(ctx context.Context, url string, o *Options) (bool, error) {
 	if err != nil {
 		return false, env.Close()
 	}
-	d, err := depot.Open(ctx, at.Store, nil)
-	if err == nil {
-		manifestsRead.Store(at.Name+" "+source.ServerOf(url), manifestRead{d.Read(), time.Now()})
-	}
+	_, err = depot.Open(ctx, at.Store, nil)
 	if errors.Is(err, ErrNoRemote) || errors.Is(err, kv.ErrCorrupt) { // a plain store may have a file of that name
 		return false, env.Close()
 	}
@@ -114,9 +102,6 @@ func OpenRemoteCache(ctx context.Context, url string, o *Options) (*RemoteCache,
 	env := opts.env()
 	c := txn.BucketCacheOptions{Parent: parent, At: source.ServerOf(url), Offline: source.Unreachable, Wait: remoteWait}
 	c.Bucket, c.Failed = bucketAt(ctx, env, url, parent, false)
-	if m, ok := manifestsRead.LoadAndDelete(c.Bucket.Name + " " + c.At); ok && time.Since(m.(manifestRead).at) < time.Second {
-		c.Bucket.Read = m.(manifestRead).Tagged
-	}
 	to := opts.txn(ctx, env.Resolver("", nil))
 	to.Bucket = openBucket(env, parent)
 	cache, err := txn.OpenBucketCache(ctx, c, &to)

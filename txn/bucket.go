@@ -51,8 +51,6 @@ type BucketOptions struct {
 	Write bool
 	// Accept goes on with what is in a bucket that went back, or is another one. With Write, that is known from then on.
 	Accept bool
-	// Read is the manifest if it was read a moment ago; nil otherwise.
-	Read *kv.Tagged
 	// DryRun opens a bucket for a push that is planned alone: nothing is written, there and here.
 	DryRun bool
 
@@ -96,7 +94,7 @@ func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (
 	if b.state, err = loadBucketState(fs, dir, o.Name, o.DryRun); err != nil {
 		return nil, err
 	}
-	opts := depot.Options{Known: b.state.Known, Cache: b.state.cache(), Read: o.Read, Sleep: o.sleep}
+	opts := depot.Options{Known: b.state.Known, Cache: b.state.cache(), Sleep: o.sleep}
 	b.d, err = depot.Open(ctx, b.store, &opts)
 	back := (*depot.BackError)(nil)
 	changed := errors.As(err, &back) || errors.Is(err, depot.ErrLost) || errors.Is(err, depot.ErrOther)

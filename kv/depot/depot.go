@@ -79,9 +79,6 @@ type Options struct {
 	// Cached begins with the manifest that the cache has, if it has one: Open then sends no request.
 	Cached bool
 
-	// Read is a manifest that was read a moment ago, if it is not nil: Open does not read it again.
-	Read *kv.Tagged
-
 	// Sleep and Rand replace the clock and the random numbers in tests.
 	Sleep func(ctx context.Context, d time.Duration) error
 	Rand  func() uint64
@@ -239,12 +236,6 @@ func Create(ctx context.Context, store kv.Store, o *Options) (*Depot, error) {
 	return d, nil
 }
 
-// Read returns the manifest as Open has read it, for [Options].Read of another Open.
-func (d *Depot) Read() *kv.Tagged {
-	s := d.snapshot()
-	return &kv.Tagged{Value: s.raw, Tag: s.tag, Time: s.time}
-}
-
 // Manifest returns the newest manifest that this process has read or written.
 func (d *Depot) Manifest() *Manifest { return d.snapshot().Manifest }
 
@@ -278,13 +269,7 @@ func (d *Depot) Refresh(ctx context.Context) error {
 		s := d.State()
 		state, known = &s, now.tag
 	}
-	var got kv.Tagged
-	var err error
-	if now == nil && d.o.Read != nil {
-		got = *d.o.Read
-	} else {
-		got, err = d.c.GetTagged(ctx, manifestKey, known, maxManifest)
-	}
+	got, err := d.c.GetTagged(ctx, manifestKey, known, maxManifest)
 	switch {
 	case errors.Is(err, kv.ErrNotFound) && state == nil:
 		return ErrNone
