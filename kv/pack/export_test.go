@@ -7,12 +7,14 @@ import (
 	"errors"
 	"io"
 	"math"
+	"path/filepath"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/kv/internal/osfs"
 )
 
 // TestWhole carries records through bytes in memory into another store, from a pack as it was written
@@ -158,4 +160,39 @@ func idWithSalt(sum uint32) (id ID) {
 // opened opens a pack for ImportFrom.
 func opened(from io.ReaderAt, size uint64) func([]Extent) (io.ReaderAt, uint64, error) {
 	return func([]Extent) (io.ReaderAt, uint64, error) { return from, size, nil }
+}
+
+// What stays at a Reclaim may end within a record that was not fetched. The record can be imported then, and others are as before.
+func TestImportOverSkip(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	from, all := sealedWith(t, filepath.Join(dir, "from"), osfs.FS, 50_000, 50_000, 50_000, 50_000, 50_000, 50_000)
+	to := must.Get(Open(filepath.Join(dir, "to"), &Options{FS: osfs.FS, Incarnation: [8]byte{2}, Scratch: true}))(t)
+	defer to.Close()
+	fetch := func(need ...Address) error {
+		var list []Extent
+		for _, a := range need {
+			list = append(list, extentOf(a))
+		}
+		w := must.Get(from.Whole(ctx, all[0].Pack, list, 1<<40))(t)
+		bytes := make(pieces)
+		for _, e := range w.Extents {
+			b := make([]byte, e.To-e.From)
+			must.Get(w.ReadAt(b, int64(e.From)))(t)
+			bytes[e] = b
+		}
+		must.Do(t, w.Close())
+		_, _, err := to.ImportFrom(ctx, opened(bytes, list[len(list)-1].To), all[0].Pack, list, nil)
+		return err
+	}
+	must.Do(t, fetch(all[0], all[2], all[3], all[4], all[5]))
+	live := []Extent{{all[0].Offset, all[1].Offset + 15_000}, extentOf(all[5])}
+	out, err := to.Reclaim(ctx, all[0].Pack, live, math.MaxUint64)
+	if err != nil || out.Bytes == 0 || to.Verify(ctx, all[3], nothing) == nil {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	for _, a := range all[1:5] {
+		must.Do(t, fetch(a))
+		must.Do(t, to.Verify(ctx, a, nothing))
+		must.Do(t, to.Verify(ctx, all[5], nothing))
+	}
 }

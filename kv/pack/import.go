@@ -520,7 +520,8 @@ func (m *importer) free(rec Record, shift uint64) (err error) {
 // ErrTaken means that the pack of a store has other bytes where a record is to be imported. Remove the pack.
 var ErrTaken = errors.New("pack: other bytes are in the place of a record")
 
-// blank checks that the file has zeros where rec is to be written, or parts of it, which an import that was interrupted has left.
+// blank checks that the file has zeros where rec is to be written, or parts of it, which an import that was interrupted has left, or
+// skips of Reclaim, whose live ranges may end within a record that is not here.
 func (m *importer) blank(rec Record, shift uint64) error {
 	from := rec.Header
 	sc := scanner{ctx: m.ctx, p: m.src.p, f: m.f, size: m.had, step: headerBytes, buf: m.old[:0]}
@@ -540,9 +541,18 @@ func (m *importer) blank(rec Record, shift uint64) error {
 				return err
 			}
 			for i := range b {
-				if b[i] != 0 && b[i] != same[i] {
+				if b[i] == 0 || b[i] == same[i] {
+					continue
+				}
+				sc.buf = nil // b is its buffer
+				if h, ok, err := parseHeader(sc.read, off+uint64(i), m.had, m.src.p.salt); err != nil {
+					return err
+				} else if !ok || !h.skip {
 					return ErrTaken
 				}
+				b = b[:i]
+				off += fixedSize
+				break
 			}
 		}
 		off += uint64(len(b))
