@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -894,9 +895,9 @@ func TestFetchPayloads(t *testing.T) {
 	peer := NewPeer(db.Dir(), db.Identity(), db.Remote(), lazyOptions(store))
 	defer peer.Close()
 	ctx, cancel := context.WithCancel(bg)
-	sent := 0
+	var sent atomic.Int64 // requests go side by side
 	store.asked = func(string, string) {
-		if sent++; sent == 4 {
+		if sent.Add(1) == 4 {
 			cancel()
 		}
 	}
