@@ -257,8 +257,10 @@ func (j *joiner) steps() (appended, replaced int64) {
 	return appended, j.plan.replaced
 }
 
-// AppendGaps returns the first few gaps, and how many there are, that values would make behind those of a coordinate which is
-// regular, as [DB.Append] finds them. The values are elements of the array's data type; from is what a [Gap] calls their file.
+// AppendGaps returns the first few gaps, and the number of all, that an append of labels would make behind the stored labels of a regular
+// coordinate. [DB.Append] finds the same. values are the labels in C order, in the memory layout of the array's data type, and are not
+// kept; a [Gap] names from as their file. Without a regular coordinate of numbers there are no gaps. The error is kv.ErrNotFound if
+// there is no such array. Safe for concurrent use.
 func (s *Session) AppendGaps(ctx context.Context, array string, values []byte, from string) ([]Gap, int, error) {
 	a, err := s.Array(ctx, array)
 	if err != nil {

@@ -29,7 +29,7 @@ type verified struct {
 	fresh     atomic.Bool // the file has not all marks
 }
 
-// mark returns what says that a payload was compared with its hash, and where that is noted. own says that it is in packs/.
+// mark returns what says that a payload was compared with its hash, and where that is noted. With own, the payload is in packs/.
 func (v *verified) mark(own bool, at pack.Address, sum digest.Sum) (uint64, *atomic.Uint64) {
 	key := &v.away
 	if own {

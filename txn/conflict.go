@@ -31,7 +31,7 @@ func (e *ConflictError) Error() string {
 	return b.String()
 }
 
-// Rewound reports whether the branch no longer has the base, which no choice decides.
+// Rewound reports whether the branch no longer has the base. No choice of one side settles such a conflict.
 func (e *ConflictError) Rewound() bool {
 	return len(e.Conflicts) > 0 && e.Conflicts[0].Kind == conflictBranchRewound
 }

@@ -542,8 +542,8 @@ func (db *DB) viewRight(ctx context.Context, a pack.Address, off, n uint64, all 
 	})
 }
 
-// FarSource is an optional interface of a [Source]: PagesAtOnce is how many names [Source].Pages takes. Many are asked for at once if
-// the database has an away part.
+// FarSource is an optional interface of a [Source]. A peer of a lazy clone then asks for up to PagesAtOnce pages with one
+// [Source].Pages, because pages that are away take long.
 type FarSource interface{ PagesAtOnce() int }
 
 // pagesOf are the pages of a source.

@@ -253,8 +253,8 @@ func (s *Snapshot) lookup(ctx context.Context, key string) (tree.Value, error) {
 	return v, err
 }
 
-// SameArray reports whether the array at a path is the one that another version has there, and none that was made, or whose chunks
-// were shifted, in between. ok is false if s has no array there.
+// SameArray reports whether the array at a path is the same one in another version: it was not made anew in between, and its chunks
+// were not shifted. ok is false if s has no array there. The error is ErrClosed if one of the versions is closed.
 func (s *Snapshot) SameArray(ctx context.Context, other *Snapshot, path string) (same, ok bool, err error) {
 	if err := errors.Join(s.check(), other.check()); err != nil {
 		return false, false, err

@@ -9,8 +9,10 @@ import (
 
 const window = 64 << 10 // how far back a match reaches
 
-// NewReader returns a reader of what the block src decodes to, in memory that does not grow
-// with the block. Read returns the error of src, or one that says that the block is damaged.
+// NewReader returns a reader of the bytes that the block src decodes to. Its memory, 128 KiB, does
+// not grow with the block. It reads src up to the end. Read returns the error of src, or one that
+// says that the block is damaged; it does not bound the bytes that come. One goroutine at a time.
+// See the description of the LZ4 block format, "Compressed block format".
 func NewReader(src io.Reader) io.Reader {
 	return &reader{src: bufio.NewReaderSize(src, window)}
 }

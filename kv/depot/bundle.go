@@ -366,7 +366,7 @@ func (w *builder) addMove(data []byte) error {
 }
 
 // addBundles adds the contents of bundles that are older than what was added before: all pages, then all commits, so that each
-// lie together. hot says that hot pages of the first one stay so.
+// lie together. With hot, pages that are hot in the first bundle are hot in the new one.
 func (w *builder) addBundles(list []*Bundle, hot bool) error {
 	for i, b := range list {
 		if err := each(b.Pages(), func(p Page) error { return w.addPage(Page{p.Data, p.Hot && hot && i == 0}) }); err != nil {

@@ -126,8 +126,8 @@ func (d *Depot) Merge(ctx context.Context, reached Reached) (merged bool, err er
 	}
 }
 
-// addReached adds the pages of bundles that refs reach. Whatever names one of these pages was pushed with it or later, so
-// it is in these bundles or in a newer one.
+// addReached adds the pages of bundles that refs reach. A page or ref that names a page was pushed with that page or later,
+// so it is in these bundles or in a newer bundle.
 func (d *Depot) addReached(ctx context.Context, w *builder, from []BundleInfo, all []*Bundle, reached Reached) error {
 	s, indexes, err := d.load(ctx)
 	if err != nil {

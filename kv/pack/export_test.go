@@ -27,14 +27,7 @@ func TestWhole(t *testing.T) {
 		for _, a := range need {
 			list = append(list, extentOf(a))
 		}
-		w := must.Get(from.Whole(ctx, all[0].Pack, list, 1<<40))(t)
-		bytes := make(pieces)
-		for _, e := range w.Extents {
-			b := make([]byte, e.To-e.From)
-			must.Get(w.ReadAt(b, int64(e.From)))(t)
-			bytes[e] = b
-		}
-		must.Do(t, w.Close())
+		bytes := wholeOf(t, from, all[0].Pack, list)
 		to := must.Get(Open("to", &Options{FS: vfs.NewMem(), Incarnation: [8]byte{2}}))(t)
 		last := need[len(need)-1]
 		_, n, err := to.ImportFrom(ctx, opened(bytes, last.Offset+last.Length), all[0].Pack, list, nil)
@@ -56,6 +49,20 @@ func TestWhole(t *testing.T) {
 	if _, err := from.Whole(ctx, ID{9}, nil, 0); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("a pack that is not there: %v", err)
 	}
+}
+
+// wholeOf returns the whole records of a pack that lie in some ranges.
+func wholeOf(t *testing.T, from *Store, id ID, list []Extent) pieces {
+	t.Helper()
+	w := must.Get(from.Whole(t.Context(), id, list, 1<<40))(t)
+	bytes := make(pieces)
+	for _, e := range w.Extents {
+		b := make([]byte, e.To-e.From)
+		must.Get(w.ReadAt(b, int64(e.From)))(t)
+		bytes[e] = b
+	}
+	must.Do(t, w.Close())
+	return bytes
 }
 
 // pieces are ranges of a pack with zeros between them.
@@ -173,14 +180,7 @@ func TestImportOverSkip(t *testing.T) {
 		for _, a := range need {
 			list = append(list, extentOf(a))
 		}
-		w := must.Get(from.Whole(ctx, all[0].Pack, list, 1<<40))(t)
-		bytes := make(pieces)
-		for _, e := range w.Extents {
-			b := make([]byte, e.To-e.From)
-			must.Get(w.ReadAt(b, int64(e.From)))(t)
-			bytes[e] = b
-		}
-		must.Do(t, w.Close())
+		bytes := wholeOf(t, from, all[0].Pack, list)
 		_, _, err := to.ImportFrom(ctx, opened(bytes, list[len(list)-1].To), all[0].Pack, list, nil)
 		return err
 	}

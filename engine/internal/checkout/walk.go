@@ -50,8 +50,8 @@ func Sealed(v kv.Value) Mark {
 	return Mark{Changed: at.Changed.UnixNano(), Tag: strings.Trim(at.ETag, `"`)}
 }
 
-// Renamed is the mark of a file that was renamed, which the file system notes as a change. It is none if a program has changed the
-// file since.
+// Renamed returns the mark of a file after its rename, since a rename moves the time of change. It is the zero Mark if a program has
+// changed the file since it was staged.
 func Renamed(was, now kv.Value) Mark {
 	a, b := kv.StampOf(was), kv.StampOf(now)
 	if a.ETag != b.ETag || !a.Modified.Equal(b.Modified) {
