@@ -43,7 +43,7 @@ func (s *Session) DropFront(ctx context.Context, path, dim, first string) (*Drop
 	fail := func(err error) error { return fmt.Errorf("drop the steps along %s before %s: %w", dim, first, err) }
 	err := f.find(ctx)
 	if err == nil {
-		err = f.parse(ctx, first)
+		err = f.choose(ctx, first)
 	}
 	if err == nil && f.r.Steps > 0 {
 		err = f.plan()
@@ -122,8 +122,8 @@ func (f *front) find(ctx context.Context) error {
 
 func (a *frontArray) length() int64 { return a.Shape()[a.axis] }
 
-// parse finds the first step that stays.
-func (f *front) parse(ctx context.Context, first string) error {
+// choose sets how many steps go: first is their number, or a label of the first step that stays.
+func (f *front) choose(ctx context.Context, first string) error {
 	n, length := int64(0), f.arrays[0].length()
 	if i, err := strconv.ParseInt(first, 10, 64); err == nil {
 		n = i

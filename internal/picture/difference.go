@@ -175,7 +175,7 @@ func (s side) read(ctx context.Context, sel zarr.Selection) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.decode(b)
+	return s.unpack(b)
 }
 
 // stored reads elements as they are stored, into buf if it has room.
@@ -191,7 +191,7 @@ func (s side) stored(ctx context.Context, sel zarr.Selection, buf []byte) ([]byt
 	return buf[:n], s.a.ReadBytes(ctx, sel, buf[:n])
 }
 
-func (s side) decode(b []byte) ([]byte, error) {
+func (s side) unpack(b []byte) ([]byte, error) {
 	if s.dec == nil {
 		return b, nil
 	}

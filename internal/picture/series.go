@@ -95,7 +95,7 @@ func (row *Row) stored(ctx context.Context, lo, hi int64, buf []byte) ([]byte, e
 func (row *Row) Texts(ctx context.Context, lo, hi int64, yield func(i int64, text []byte)) error {
 	b, err := row.stored(ctx, lo, hi, nil)
 	if err == nil {
-		b, err = row.side.decode(b)
+		b, err = row.side.unpack(b)
 	}
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func ReadRow(ctx context.Context, a *zarr.Array, r Request) (*Window, error) {
 			return nil, err
 		}
 		for part := range slices.Chunk(stored, int(max(few*size, 1))) {
-			b, err := row.side.decode(part)
+			b, err := row.side.unpack(part)
 			if err != nil {
 				return nil, err
 			}
