@@ -91,6 +91,16 @@ var layers = map[string][]string{
 	"txn/history": {"kv/tree", "txn/internal/catalog", "txn/internal/namespace"},
 	// Records of the index, and nothing that decides about them.
 	"txn/internal/catalog": {"kv", "kv/digest", "kv/index", "kv/pack", "kv/tree"},
+	// Pages that a session has made.
+	"txn/internal/overlay": {"kv/tree"},
+	// What is known of buckets, and the stores that read them.
+	"txn/internal/bucket": {"kv", "kv/depot", "kv/digest", "kv/index", "kv/pack"},
+	// Processes that read a database which another one has open.
+	"txn/internal/visits": {"kv/index", "kv/pack", "txn/internal/catalog"},
+	// What the session of a peer has read.
+	"txn/internal/seen": {"kv", "txn/internal/catalog"},
+	// What a lazy clone fetches.
+	"txn/internal/away": {"kv", "kv/depot", "kv/digest", "kv/gather", "kv/index", "kv/pack", "kv/tree", "txn/internal/bucket", "txn/internal/care", "txn/internal/catalog", "txn/internal/collect", "txn/internal/overlay", "txn/internal/transfer"},
 	// What versions reach: pages and payloads, wherever they are kept.
 	"txn/internal/reach": {"kv", "kv/pack", "kv/tree"},
 	// Damage, found and healed, and copies of the index. The package gets the parts of an open database and does not know which process has it open.
@@ -151,15 +161,17 @@ var layers = map[string][]string{
 	"engine":        {"internal/budget", "formats", "zarr", "zarr/cf", "zarr/meta", "zarr/dtype", "codecs", "kv", "kv/depot", "kv/dirkv", "kv/zipkv", "kv/gather", "kv/digest", "kv/redact", "kv/index", "kv/pack", "kv/tree", "txn", "refs", "engine/source", "engine/zurl", "engine/internal/"},
 
 	// Other processes reach what this one has open; the transports do not know each other.
-	"serve":         {"engine", "internal/hostname", "internal/lru", "kv", "txn", "zarr"},
-	"serve/wire":    {},
-	"serve/local":   {"internal/budget", "internal/mmap", "serve", "serve/wire", "engine", "kv", "kv/digest", "txn", "zarr"},
-	"serve/auth":    {"internal/hostname", "serve"},
-	"serve/pace":    {},
-	"serve/metrics": {"kv/redact"},
-	"serve/page":    {},
-	"serve/web":     {"serve", "serve/pace", "serve/page", "serve/metrics", "internal/picture", "internal/report", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
-	"serve/s3":      {"internal/lru", "internal/mmap", "serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
+	"serve":      {"engine", "internal/hostname", "internal/lru", "kv", "txn", "zarr"},
+	"serve/wire": {},
+	// Where a process serves a database to others of this machine.
+	"serve/internal/sockets": {},
+	"serve/local":            {"internal/budget", "internal/mmap", "serve", "serve/internal/sockets", "serve/wire", "engine", "kv", "kv/digest", "txn", "zarr"},
+	"serve/auth":             {"internal/hostname", "serve"},
+	"serve/pace":             {},
+	"serve/metrics":          {"kv/redact"},
+	"serve/page":             {},
+	"serve/web":              {"serve", "serve/pace", "serve/page", "serve/metrics", "internal/picture", "internal/report", "engine", "kv", "txn", "zarr", "zarr/cf", "zarr/dtype", "zarr/npy"},
+	"serve/s3":               {"internal/lru", "internal/mmap", "serve", "serve/auth", "serve/pace", "serve/metrics", "engine", "kv", "txn"},
 
 	"internal/crashtest": {},                // of tests
 	"internal/leaktest":  {},                // of tests
@@ -263,6 +275,26 @@ func TestLayers(t *testing.T) {
 			if own, ok := strings.CutPrefix(imp, module); ok && own != "internal/fault" && own != "internal/ctxlock" && own != "internal/together" && !allowed(own, may) {
 				t.Errorf("%s imports %s, which its layer does not allow", name, own)
 			}
+		}
+	}
+}
+
+// large are the packages with more than 30 files, and why they are not several.
+var large = map[string]string{
+	"codecs":                 "one file for each codec of the registry",
+	"engine":                 "the methods of a database and a session that users call; what is behind them is in engine/internal",
+	"internal/cli":           "one file for each command",
+	"serve/local":            "both ends of one connection: a request, its handler and its answer change together",
+	"txn":                    "a session, the commit of a group and a peer share their state: docs/design/rooms.md has the doors that were counted",
+	"txn/internal/namespace": "one tree of directories: lookup, change, diff and merge of one format",
+	"zarr":                   "the methods of an array and a group",
+}
+
+func TestLargePackages(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		if _, said := large[name]; said != (len(p.GoFiles) > 30) {
+			t.Errorf("%s has %d files: divide it, or say in large why it is one; and a reason that is not needed goes", name, len(p.GoFiles))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/bucket"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 )
 
@@ -161,7 +162,7 @@ func (db *DB) other(ctx context.Context, dir string) (*DB, func() error, error) 
 	}
 	from, done, err := db.opts.Other(ctx, dir)
 	if err == nil && from.away != nil {
-		from.away.bucket.by = askerOf(ctx)
+		from.away.AskAs(bucket.AskerOf(ctx))
 	}
 	return from, done, err
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/away"
+	"github.com/zarrdb/zarrdb/txn/internal/bucket"
 )
 
 // lazyOptions are options of a lazy clone of what is in a store.
@@ -193,7 +195,7 @@ func TestVerifiedStays(t *testing.T) {
 		s := must.Get(db.At(bg, "main"))(t)
 		defer s.Close()
 		v := must.Get(s.lookup(bg, key))(t)
-		return db.away.known(false, pack.Address{Pack: pack.ID(v.Pack), Offset: v.Offset, Length: v.Length}, v.Sum)
+		return db.away.Known(false, pack.Address{Pack: pack.ID(v.Pack), Offset: v.Offset, Length: v.Length}, v.Sum)
 	}
 	process := func(what, key string, before, after bool) {
 		t.Helper()
@@ -212,7 +214,7 @@ func TestVerifiedStays(t *testing.T) {
 	process("nothing is here", "one", false, true)
 	process("it was read", "", true, true)
 	process("nothing has changed", "one", true, true)
-	files := must.Get(filepath.Glob(filepath.Join(dir, awayDir, "*")))(t)
+	files := must.Get(filepath.Glob(filepath.Join(dir, away.Dir, "*")))(t)
 	for _, f := range files {
 		must.Do(t, os.Chtimes(f, time.Time{}, time.Unix(1, 0)))
 	}
@@ -224,7 +226,7 @@ func TestVerifiedStays(t *testing.T) {
 	process("it is known again", "", true, true)
 	db := must.Get(Open(dir, lazyOptions(store)))(t)
 	defer closeChecked(t, db)
-	if db.away.fetching(); known(db, "one") {
+	if db.away.Fetching(); known(db, "one") {
 		t.Error("it may be fetched anew, and is known")
 	}
 	if at(t, db, "main")["one"] == "" || !known(db, "one") {
@@ -289,8 +291,8 @@ func TestAwayReads(t *testing.T) {
 	sameHeads(t, from, again)
 	must.Do(t, again.Close())
 	// Nothing is lost with what was fetched, or with what is known of the remote.
-	must.Do(t, os.RemoveAll(filepath.Join(db.Dir(), awayDir)))
-	must.Do(t, os.RemoveAll(filepath.Join(db.Dir(), remotesDir)))
+	must.Do(t, os.RemoveAll(filepath.Join(db.Dir(), away.Dir)))
+	must.Do(t, os.RemoveAll(filepath.Join(db.Dir(), bucket.RemotesDir)))
 	store.fail = nil
 	for _, readOnly := range []bool{true, false} {
 		o := lazyOptions(store)
@@ -354,7 +356,7 @@ func TestAwayDamage(t *testing.T) {
 		}
 	}} {
 		must.Do(t, db.Close())
-		for _, f := range must.Get(filepath.Glob(filepath.Join(db.Dir(), awayDir, "*.pack")))(t) {
+		for _, f := range must.Get(filepath.Glob(filepath.Join(db.Dir(), away.Dir, "*.pack")))(t) {
 			b := must.Get(os.ReadFile(f))(t)
 			damage(b[64:])
 			must.Do(t, os.WriteFile(f, b, 0o666))
@@ -389,13 +391,13 @@ func TestAwaySalvage(t *testing.T) {
 	from := published(t, store)
 	dir := filepath.Join(t.TempDir(), "lazy")
 	must.Do(t, os.MkdirAll(dir, 0o777))
-	must.Do(t, os.WriteFile(filepath.Join(dir, awayFile+".tmp"), nil, 0o666)) // of a clone that was killed
+	must.Do(t, os.WriteFile(filepath.Join(dir, away.File+".tmp"), nil, 0o666)) // of a clone that was killed
 	must.Get(CloneBucket(bg, BucketOptions{Store: store, Name: "mem:bucket"}, dir, lazyOptions(store), TransferOptions{Lazy: true}))(t)
 	salvage := func(to string, o *Options) error {
 		_, err := Salvage(bg, dir, SalvageOptions{Options: *o, To: to})
 		return err
 	}
-	must.Do(t, os.RemoveAll(filepath.Join(dir, remotesDir)))
+	must.Do(t, os.RemoveAll(filepath.Join(dir, bucket.RemotesDir)))
 	for i, want := range []error{ErrAway, ErrSound} {
 		o := lazyOptions(store)
 		if i == 0 {
@@ -527,7 +529,7 @@ func TestAwayLost(t *testing.T) {
 	must.Do(t, get("k3"))
 	// A record of which a part is here does not cost what lies beside it.
 	must.Do(t, db.Close())
-	for _, f := range must.Get(filepath.Glob(filepath.Join(db.Dir(), awayDir, "*.pack")))(t) {
+	for _, f := range must.Get(filepath.Glob(filepath.Join(db.Dir(), away.Dir, "*.pack")))(t) {
 		b := must.Get(os.ReadFile(f))(t)
 		clear(b[len(b)-2500:])
 		must.Do(t, os.WriteFile(f, b, 0o666))
@@ -751,7 +753,7 @@ func TestAwayCopies(t *testing.T) {
 		must.Get(who.PushTo(bg, must.Get(who.Bucket(bg, BucketOptions{Store: other, Name: name, Write: true, sleep: noSleep}))(t), everyRef))(t)
 		sameHeads(t, db, cloneOf(t, other, everyRef))
 	}
-	if left := must.Get(filepath.Glob(filepath.Join(db.Dir(), remotesDir, "*", "outgoing")))(t); len(left) > 0 {
+	if left := must.Get(filepath.Glob(filepath.Join(db.Dir(), bucket.RemotesDir, "*", "outgoing")))(t); len(left) > 0 {
 		t.Errorf("%v stays", left)
 	}
 	// What others add comes by a pull, from the remote and from a directory.
@@ -772,7 +774,7 @@ func TestAwayCopies(t *testing.T) {
 		t.Error("other values were pulled")
 	}
 	r := must.Get(peer.GC(bg, GCOptions{Away: true}))(t)
-	if left := must.Get(filepath.Glob(filepath.Join(db.Dir(), awayDir, "*")))(t); r.AwayBytes == 0 || len(left) > 0 {
+	if left := must.Get(filepath.Glob(filepath.Join(db.Dir(), away.Dir, "*")))(t); r.AwayBytes == 0 || len(left) > 0 {
 		t.Errorf("%+v, %v", r, left)
 	}
 	if !maps.Equal(at(t, peer, "v1"), at(t, from, "v1")) {
@@ -823,7 +825,7 @@ func TestAwaySize(t *testing.T) {
 	const most = 4 << 20 // of 12 MB
 	use := func() int64 {
 		var u DiskUse
-		u.Measure(db.fs, filepath.Join(db.Dir(), awayDir))
+		u.Measure(db.fs, filepath.Join(db.Dir(), away.Dir))
 		return u.Total()
 	}
 	must.Get(db.GC(bg, GCOptions{AwaySize: most}))(t)

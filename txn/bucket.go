@@ -8,7 +8,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/zarrdb/zarrdb/internal/ctxlock"
@@ -16,6 +15,8 @@ import (
 	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/away"
+	"github.com/zarrdb/zarrdb/txn/internal/bucket"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
@@ -63,9 +64,9 @@ type BucketOptions struct {
 // at a time. It needs no Close. One that is kept open knows the manifest.
 type Bucket struct {
 	name  string
-	store *countedStore
+	store *bucket.Counted
 	d     *depot.Depot
-	state *bucketState
+	state *bucket.State
 	note  string // for the report
 	write bool
 	// back says that the state stays what was known before the bucket went back: a push is refused.
@@ -74,9 +75,9 @@ type Bucket struct {
 	segment int64
 
 	one    ctxlock.Lock
-	fresh  bool   // the manifest was read for this call, or when the bucket was opened
-	opened bool   // it was read when the bucket was opened, which may be long ago
-	told   counts // in earlier reports
+	fresh  bool          // the manifest was read for this call, or when the bucket was opened
+	opened bool          // it was read when the bucket was opened, which may be long ago
+	told   bucket.Counts // in earlier reports
 }
 
 // Bucket opens a bucket for transfers with this database. Errors: ErrNotFound if nothing is there and Write is not set,
@@ -90,11 +91,11 @@ func (db *DB) Bucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
 
 func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (_ *Bucket, err error) {
 	defer wrap(&err, "%s", o.Name)
-	b := &Bucket{name: o.Name, store: &countedStore{Store: o.Store}, fresh: true, opened: true, segment: o.segment, write: o.Write && !o.DryRun}
-	if b.state, err = loadBucketState(fs, dir, o.Name, o.DryRun); err != nil {
+	b := &Bucket{name: o.Name, store: &bucket.Counted{Store: o.Store}, fresh: true, opened: true, segment: o.segment, write: o.Write && !o.DryRun}
+	if b.state, err = bucket.Load(fs, dir, o.Name, o.DryRun); err != nil {
 		return nil, err
 	}
-	opts := depot.Options{Known: b.state.Known, Cache: b.state.cache(), Sleep: o.sleep}
+	opts := depot.Options{Known: b.state.Known, Cache: b.state.Cache(), Sleep: o.sleep}
 	b.d, err = depot.Open(ctx, b.store, &opts)
 	back := (*depot.BackError)(nil)
 	changed := errors.As(err, &back) || errors.Is(err, depot.ErrLost) || errors.Is(err, depot.ErrOther)
@@ -137,13 +138,13 @@ func openBucket(ctx context.Context, fs index.FS, dir string, o BucketOptions) (
 func (b *Bucket) save() {
 	if known := b.d.State(); !b.back {
 		b.state.Known = &known
-		if s := b.state.reread(); !b.write && s.Known != nil && s.Known.ID == known.ID && s.Known.Generation > known.Generation {
+		if s := b.state.Reread(); !b.write && s.Known != nil && s.Known.ID == known.ID && s.Known.Generation > known.Generation {
 			b.state.Known = s.Known // another process has read it meanwhile
 		}
 	}
 	b.state.Refs = b.d.Manifest().Refs
-	b.state.save()
-	b.state.tidy(b.d.Manifest())
+	b.state.Save()
+	b.state.Tidy(b.d.Manifest())
 }
 
 // begin begins a transfer. end adds the requests to its report, and remembers what is known.
@@ -152,12 +153,12 @@ func (b *Bucket) begin(ctx context.Context) (end func(*TransferReport), err erro
 		return nil, err
 	}
 	return func(r *TransferReport) {
-		if now := b.store.count(); r != nil {
+		if now := b.store.Count(); r != nil {
 			r.Requests, r.Sent, r.Received = now.Requests-b.told.Requests, now.Sent-b.told.Sent, now.Received-b.told.Received
 			r.Note, b.told = b.note, now
 		}
 		b.fresh, b.opened = false, false
-		b.state.close()
+		b.state.Close()
 		b.save()
 		b.one.Unlock()
 	}, nil
@@ -190,7 +191,7 @@ func (db *DB) PushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *Tran
 func (db *DB) pushWhole(ctx context.Context, b *Bucket, o TransferOptions) (r *TransferReport, err error) {
 	opts := db.copyOptions()
 	opts.FS = db.fs
-	dir := db.fs.PathJoin(db.fs.PathDir(b.state.incoming), "outgoing")
+	dir := db.fs.PathJoin(db.fs.PathDir(b.state.Incoming), "outgoing")
 	to, err := Open(dir, &opts)
 	if errors.Is(err, ErrNotDatabase) || errors.Is(err, kv.ErrCorrupt) {
 		if err = db.fs.RemoveAll(dir); err == nil {
@@ -227,10 +228,10 @@ func (db *DB) pushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *Tran
 		if !b.write {
 			return &TransferReport{}, fmt.Errorf("%w: it was opened to pull from", kv.ErrReadOnly)
 		}
-		b.state.begin(FileOf(db.dir), b.d.Manifest())
+		b.state.Begin(FileOf(db.dir), b.d.Manifest())
 	}
 	from := db.carried()
-	to := &transfer.Bucket{Depot: b.d, Push: b.d.Begin(), Stored: b.state.stored, Uploaded: b.state.uploaded, Segment: b.segment}
+	to := &transfer.Bucket{Depot: b.d, Push: b.d.Begin(), Stored: b.state.Stored, Uploaded: b.state.Uploaded, Segment: b.segment}
 	var sent, packs int64
 	for range pushTries {
 		r, err = transfer.Send(ctx, from, to, db.opts.Author, db.opts.Now, o)
@@ -248,7 +249,7 @@ func (db *DB) pushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *Tran
 			err = to.Push.Replan(ctx)
 		case errors.Is(err, depot.ErrVoid):
 			if err = b.d.Refresh(ctx); err == nil {
-				b.state.begin("", b.d.Manifest())
+				b.state.Begin("", b.d.Manifest())
 				to.Push = b.d.Begin()
 			}
 		case (b.opened || !b.fresh) && (err == nil && len(r.Moves) == 0 || errors.Is(err, ErrConflict)):
@@ -260,7 +261,7 @@ func (db *DB) pushTo(ctx context.Context, b *Bucket, o TransferOptions) (r *Tran
 			if o.DryRun {
 				return r, nil
 			}
-			b.state.end()
+			b.state.End()
 			if len(r.Moves) > 0 {
 				_, _ = b.d.Merge(ctx, db.reached) // the push is done
 			}
@@ -334,7 +335,7 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 		return &TransferReport{}, err
 	}
 	defer func() { end(r) }()
-	fs, dir := db.fs, b.state.incoming
+	fs, dir := db.fs, b.state.Incoming
 	if err := fs.MkdirAll(fs.PathDir(dir), 0o777); err != nil {
 		return &TransferReport{}, err
 	}
@@ -364,10 +365,10 @@ func (db *DB) takeFrom(ctx context.Context, b *Bucket, op string, o TransferOpti
 	opts := db.copyOptions()
 	opts.FS = fs
 	done := false
-	o.Lazy = db.away != nil && db.away.at.ID == b.d.Manifest().ID
+	o.Lazy = db.away != nil && db.away.At.ID == b.d.Manifest().ID
 	in, r, err := makeCopy(ctx, dir, opts, func(to *DB) (r *TransferReport, err error) {
 		if o.Lazy {
-			if err := to.begunAway(b.d, awayPlace{URL: b.name, Staged: true}); err != nil {
+			if err := to.begunAway(b.d, away.Place{URL: b.name, Staged: true}); err != nil {
 				return &TransferReport{}, err
 			}
 		}
@@ -495,7 +496,7 @@ func (b *Bucket) clone(ctx context.Context, dir string, to Options, o TransferOp
 			return &TransferReport{}, err
 		}
 		if o.Lazy {
-			if err := to.begunAway(b.d, awayPlace{URL: b.name, Cached: cached, Size: cmp.Or(o.AwaySize, tenthOfDisk(dir))}); err != nil {
+			if err := to.begunAway(b.d, away.Place{URL: b.name, Cached: cached, Size: cmp.Or(o.AwaySize, away.TenthOfDisk(dir))}); err != nil {
 				return &TransferReport{}, err
 			}
 		} else if err := to.errBegunLazy(); err != nil {
@@ -508,8 +509,8 @@ func (b *Bucket) clone(ctx context.Context, dir string, to Options, o TransferOp
 		return r, err
 	})
 	if err == nil {
-		b.state.movedTo(to.FS, dir)
-		b.d.SaveTo(ctx, b.state.cache())
+		b.state.MovedTo(to.FS, dir)
+		b.d.SaveTo(ctx, b.state.Cache())
 	}
 	return r, err
 }
@@ -539,79 +540,4 @@ func CheckBucket(ctx context.Context, o BucketOptions, full bool) (r *depot.Chec
 		return nil, err
 	}
 	return d.Check(ctx, full)
-}
-
-// countedStore counts requests.
-type countedStore struct {
-	kv.Store
-	requests, sent, received atomic.Int64
-}
-
-// counts are requests and their bytes.
-type counts struct{ Requests, Sent, Received int64 }
-
-func (s *countedStore) count() counts {
-	return counts{s.requests.Load(), s.sent.Load(), s.received.Load()}
-}
-
-func (s *countedStore) add(sent int, received int) {
-	s.requests.Add(1)
-	s.sent.Add(int64(sent))
-	s.received.Add(int64(received))
-}
-
-var (
-	_ kv.Conditional = (*countedStore)(nil)
-	_ kv.ValueWriter = (*countedStore)(nil)
-	_ kv.Locator     = (*countedStore)(nil)
-)
-
-func (s *countedStore) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
-	b, err := s.Store.Get(ctx, key, rng)
-	s.add(0, len(b))
-	return b, err
-}
-
-func (s *countedStore) Locate(ctx context.Context, key string) (kv.Value, error) {
-	s.add(0, 0)
-	return kv.Locate(ctx, s.Store, key)
-}
-
-func (s *countedStore) List(ctx context.Context, o kv.ListOptions) iter.Seq2[string, error] {
-	s.add(0, 0)
-	return s.Store.List(ctx, o)
-}
-
-func (s *countedStore) Set(ctx context.Context, key string, value []byte) error {
-	s.add(len(value), 0)
-	return s.Store.Set(ctx, key, value)
-}
-
-func (s *countedStore) SetValue(ctx context.Context, key string, v kv.Value) error {
-	s.add(int(v.Size()), 0)
-	return kv.SetValue(ctx, s.Store, key, v)
-}
-
-func (s *countedStore) Delete(ctx context.Context, key string) error {
-	s.add(0, 0)
-	return s.Store.Delete(ctx, key)
-}
-
-func (s *countedStore) GetTagged(ctx context.Context, key string, known kv.Tag, limit int64) (kv.Tagged, error) {
-	c, ok := s.Store.(kv.Conditional)
-	if !ok {
-		return kv.Tagged{}, errors.ErrUnsupported
-	}
-	got, err := c.GetTagged(ctx, key, known, limit)
-	s.add(0, len(got.Value))
-	return got, err
-}
-
-func (s *countedStore) SetTagged(ctx context.Context, key string, value []byte, want kv.Tag) (kv.Tag, error) {
-	c, ok := s.Store.(kv.Conditional)
-	if !ok {
-		return kv.NoValue, errors.ErrUnsupported
-	}
-	s.add(len(value), 0)
-	return c.SetTagged(ctx, key, value, want)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/txn/internal/bucket"
 	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
@@ -48,7 +49,7 @@ func CachedBucket(parent, url, at string) string {
 	var last time.Time
 	for _, file := range list {
 		dir := filepath.Dir(file)
-		if s, err := os.Stat(filepath.Join(bucketDir(index.DefaultFS, dir, url), "state")); err == nil && (newest == "" || s.ModTime().After(last)) {
+		if s, err := os.Stat(filepath.Join(bucket.Dir(index.DefaultFS, dir, url), "state")); err == nil && (newest == "" || s.ModTime().After(last)) {
 			newest, last = dir, s.ModTime()
 		} else if newest == "" {
 			newest = dir
@@ -139,7 +140,7 @@ func (c *BucketCache) make(ctx context.Context, o *BucketCacheOptions, opts *Opt
 
 // known is the time when the bucket was read last.
 func (c *BucketCache) known(url string) string {
-	s, err := os.Stat(filepath.Join(bucketDir(index.DefaultFS, c.Dir, url), "state"))
+	s, err := os.Stat(filepath.Join(bucket.Dir(index.DefaultFS, c.Dir, url), "state"))
 	if err != nil {
 		return "an unknown time"
 	}
@@ -171,15 +172,15 @@ func (db *DB) follows(b *Bucket, op string, o TransferOptions) (TransferOptions,
 
 // Caches returns the URL of the bucket whose [BucketCache] the database is, "" for other databases.
 func (db *DB) Caches() string {
-	if db.away == nil || !db.away.at.Cached {
+	if db.away == nil || !db.away.At.Cached {
 		return ""
 	}
-	return db.away.at.URL
+	return db.away.At.URL
 }
 
 // newest reads the manifest anew if another process has read a newer one, and reports whether the clone has its refs.
 func (b *Bucket) newest(ctx context.Context) (mirrored bool, err error) {
-	s := b.state.reread()
+	s := b.state.Reread()
 	if now := b.d.Manifest(); !b.back && s.Known != nil && s.Known.ID == now.ID && s.Known.Generation > now.Generation {
 		err = b.d.Refresh(ctx)
 	}
@@ -198,7 +199,7 @@ func (b *Bucket) mirrored() {
 	if known := b.d.State(); b.back {
 		b.state.Known = &known
 	}
-	b.state.save()
+	b.state.Save()
 }
 
 // changeable returns why the contents of the database cannot be changed.

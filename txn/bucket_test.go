@@ -22,6 +22,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/txn/history"
+	"github.com/zarrdb/zarrdb/txn/internal/bucket"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
@@ -426,7 +427,7 @@ func TestBucketResume(t *testing.T) {
 		lost = cmp.Or(lost, key)
 	}
 	must.Do(t, store.Store.Delete(bg, lost))
-	journal := opened.state.journalFile()
+	journal := filepath.Join(bucket.Dir(db.fs, db.dir, opened.name), "uploaded")
 	lines := strings.SplitAfter(string(must.Get(os.ReadFile(journal))(t)), "\n")
 	var list []depot.Extent
 	must.Do(t, json.Unmarshal([]byte(lines[2]), &list))
@@ -588,7 +589,7 @@ func TestBucketRefusals(t *testing.T) {
 	for key := range none.List(bg, kv.ListOptions{}) {
 		t.Errorf("a dry run, or opening to pull, wrote %s", key)
 	}
-	if _, err := os.Stat(bucketDir(db.fs, db.dir, "mem:none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(bucket.Dir(db.fs, db.dir, "mem:none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a dry run wrote here: %v", err)
 	}
 	back = must.Get(db.Bucket(bg, BucketOptions{Store: old, Name: "mem:bucket", Write: true, Accept: true, sleep: noSleep}))(t)
@@ -643,7 +644,7 @@ func TestBucketPull(t *testing.T) {
 	sameVersions(t, db, copied)
 
 	news()
-	must.Do(t, os.MkdirAll(filepath.Join(in.state.incoming, "strange"), 0o777))
+	must.Do(t, os.MkdirAll(filepath.Join(in.state.Incoming, "strange"), 0o777))
 	if _, err := copied.PullFrom(bg, in, TransferOptions{}); !errors.Is(err, ErrExists) {
 		t.Errorf("broken: %v", err)
 	}

@@ -56,7 +56,7 @@ func (s *Session) Bulk(ctx context.Context, path string, add bool) (*Bulk, error
 			return nil, err
 		}
 	}
-	b.node, err = b.space.NewBuilder(ctx, at.Work, path, add, s.pages.bound)
+	b.node, err = b.space.NewBuilder(ctx, at.Work, path, add, s.pages.Bound)
 	return b, err
 }
 

@@ -180,13 +180,7 @@ func (d donor) Payloads(ctx context.Context, sums []digest.Sum) ([]catalog.Hole,
 
 // RightPayload returns the bytes of a payload if they have a hash. Its header may be damaged.
 func (d donor) RightPayload(ctx context.Context, a pack.Address, sum digest.Sum) (out []byte, err error) {
-	view := d.view
-	if d.away != nil {
-		view = func(ctx context.Context, a pack.Address, off, n uint64, all bool, fn func([]byte) error) error {
-			return d.viewRight(ctx, a, off, n, all, sum, fn)
-		}
-	}
-	err = view(ctx, a, 0, a.Length, true, func(b []byte) error {
+	err = d.home.view(ctx, a, 0, a.Length, true, sum, func(b []byte) error {
 		out = append([]byte{}, b...)
 		return care.CompareSum(a, b, sum)
 	})
@@ -312,7 +306,7 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 		return nil, fmt.Errorf("gc: %w", err)
 	}
 	if !o.DryRun {
-		if err := db.awaitPeers(ctx); err != nil {
+		if err := db.visits.Await(ctx); err != nil {
 			return nil, fmt.Errorf("gc: %w", err)
 		}
 	}
@@ -325,11 +319,11 @@ func (db *DB) gc(ctx context.Context, o GCOptions) (*GCReport, error) {
 	}
 	r, err := collect.GC(ctx, &db.care, core{db}, o)
 	if err == nil && o.AwaySize > 0 && !o.DryRun {
-		r.AwayBytes, err = db.away.setLimit(ctx, o.AwaySize)
+		r.AwayBytes, err = db.away.SetLimit(ctx, o.AwaySize)
 	}
 	if err == nil && o.Away && db.away != nil {
 		var bytes int64
-		bytes, _, err = db.away.empty(ctx, o.DryRun)
+		bytes, _, err = db.away.Empty(ctx, o.DryRun)
 		r.AwayBytes += bytes
 	}
 	if err == nil && o.Explain {

@@ -112,7 +112,7 @@ func (s own) commit(ctx context.Context, o CommitOptions) (*Commit, error) {
 	if s.db.away == nil {
 		s.db.commit.submit(req)
 	} else {
-		s.db.away.submit(ctx, req)
+		s.db.submitAway(ctx, req)
 	}
 	defer s.db.care.Checkpoints.MakeIfDue()
 	s.changing.WaitLock()
@@ -292,14 +292,14 @@ func (p *plan) root(r *commitRequest, head *Commit) (root tree.Root, err error) 
 // make makes the few edits of a session on the head and notes the pages that
 // come of it. ok is false if it takes a merge.
 func (p *plan) make(r *commitRequest, head *Commit, onBase bool) (root tree.Root, ok bool, err error) {
-	first := p.pages.overlays[0]
-	from := first.log()
+	first := p.pages.Group[0]
+	from := first.Log()
 	if ok = onBase; ok {
 		root, err = p.space.Apply(r.ctx, head.Root, r.edits)
 	} else {
 		root, ok, err = p.space.ApplyOnto(r.ctx, r.s.start, head.Root, r.edits)
 	}
-	pages := first.logged(from)
+	pages := first.Logged(from)
 	// Edits of node documents may take steps whose pages nothing names.
 	if ok && !slices.ContainsFunc(r.edits, p.space.IsNodeEdit) {
 		r.pages = pages
@@ -422,9 +422,9 @@ func (p *plan) write() error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	spilled := int64(0)
-	for _, o := range p.pages.overlays {
-		o.drop(written)
-		spilled += o.countSpilled()
+	for _, o := range p.pages.Group {
+		o.Drop(written)
+		spilled += o.CountSpilled()
 	}
 	p.db.care.Checkpoints.Counted(0, spilled)
 	if spilled >= flushSpilled && !p.db.care.Checkpoints.Due() { // else that flushes
@@ -442,13 +442,13 @@ func (p *plan) write() error {
 // in written, and notes them there.
 func (p *plan) newPages(ctx context.Context, r *commitRequest, written map[tree.Name]struct{}, put func(tree.Name, []byte)) error {
 	if r.pages == nil {
-		return p.pages.private(ctx, p.space.Tree, r.commit.Root, written, put)
+		return p.pages.Private(ctx, p.space.Tree, r.commit.Root, written, put)
 	}
 	for _, name := range r.pages {
 		if _, ok := written[name]; ok {
 			continue
 		}
-		if page := p.pages.own(name); page != nil { // else it was spilled
+		if page := p.pages.Own(name); page != nil { // else it was spilled
 			written[name] = struct{}{}
 			put(name, page)
 		}

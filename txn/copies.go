@@ -201,9 +201,9 @@ func transferred(from, to *DB, carry carry) (*TransferReport, error) {
 func (db *DB) carried() *transfer.From {
 	from := &transfer.From{Dir: db.dir, Packs: db.packs, Tree: db.space.Tree, SourceDB: carriedFrom{donor{db}}, Fault: db.opts.transferFault}
 	if db.away != nil {
-		from.AwayFailed = func(ctx context.Context, err error) error { return db.away.failed(ctx, "a part of the payloads", err) }
+		from.AwayFailed = func(ctx context.Context, err error) error { return db.away.Failed(ctx, "a part of the payloads", err) }
 		from.Away = func(ctx context.Context) (*depot.Depot, error) {
-			d, err := db.away.depot(ctx)
+			d, err := db.away.Depot(ctx)
 			if err != nil {
 				err = from.AwayFailed(ctx, err)
 			}

@@ -7,8 +7,10 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/bucket"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/collect"
+	"github.com/zarrdb/zarrdb/txn/internal/overlay"
 	"github.com/zarrdb/zarrdb/txn/internal/reach"
 	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
@@ -83,11 +85,11 @@ func (c core) SealPack(id pack.ID) error {
 
 func (c core) Forget(ctx context.Context, all bool) (bytes int64, left bool, err error) {
 	if all && c.away != nil {
-		if bytes, left, err = c.away.empty(ctx, false); err != nil {
+		if bytes, left, err = c.away.Empty(ctx, false); err != nil {
 			return bytes, left, err
 		}
 	}
-	return bytes, !forgetCaches(c.fs, c.dir) || left, nil
+	return bytes, !bucket.ForgetCaches(c.fs, c.dir) || left, nil
 }
 
 func (c core) Moment(ctx context.Context) (*collect.Moment, error) {
@@ -105,7 +107,7 @@ func (c core) Moment(ctx context.Context) (*collect.Moment, error) {
 	// Sessions may hold roots with pages that only they have. A page is read once,
 	// whichever session it was found from: if that one has ended, another may have
 	// made the same.
-	pages := overlays{newOverlay(db.committed(), 0)}
+	pages := overlay.Group{overlay.New(db.committed(), 0)}
 	for _, s := range db.sessions {
 		pages = append(pages, s.pages)
 	}
@@ -135,7 +137,7 @@ func (s *Session) addTo(m *collect.Moment, t *tree.Tree) {
 	for _, root := range []tree.Root{live.start, live.work} {
 		m.Open = append(m.Open, collect.Root{Root: reach.Root{Root: root, Tree: t, Ended: ended}, By: collect.HolderID{Kind: collect.HolderSession, Name: s.id.String()}})
 	}
-	s.pages.eachSpilled(func(name tree.Name) { m.Spilled[name] = struct{}{} })
+	s.pages.EachSpilled(func(name tree.Name) { m.Spilled[name] = struct{}{} })
 	m.Floors = append(m.Floors, s.floor)
 }
 

@@ -20,9 +20,11 @@ import (
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
+	"github.com/zarrdb/zarrdb/txn/internal/away"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+	"github.com/zarrdb/zarrdb/txn/internal/visits"
 )
 
 // Directories of a database.
@@ -42,7 +44,7 @@ type DB struct {
 	idx   *index.Index
 	fs    index.FS // that of the options; opts.FS is it while the directory is in its place
 	packs *pack.Store
-	away  *awayPart        // nil if everything is here
+	away  *away.Part       // nil if everything is here
 	space *namespace.Space // over committed pages only
 
 	memory memory
@@ -65,7 +67,7 @@ type DB struct {
 	collecting sync.Mutex // one collection at a time
 	care       care.Parts
 
-	visits visits // of peers; see visit.go
+	visits visits.Peers // of peers
 
 	applying  ctxlock.Lock
 	unapplied map[SessionID]error // logs of sessions that could not be applied
@@ -101,7 +103,7 @@ func Open(dir string, o *Options) (*DB, error) {
 		db.idx.PartOf(fs.PathJoin(dir, FormatFile))
 	}
 	if err == nil && !opts.ReadOnly {
-		db.recoverLogs(underLock(context.Background()))
+		db.recoverLogs(away.UnderLock(context.Background()))
 		db.ended.load(db)
 	}
 	return db, err
@@ -244,12 +246,8 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := readAwayPlace(db.opts.FS, dir)
-	if err == nil && at != nil {
-		err = db.openAway(at)
-	}
-	if err != nil {
-		return nil, errors.Join(err, db.away.close(), db.packs.Close())
+	if err := db.openAway(); err != nil {
+		return nil, errors.Join(err, db.away.Close(), db.packs.Close())
 	}
 	t := tree.New(db.pages(), &db.memory.pages)
 	db.space = namespace.New(t, opts.Policy, db.load)
@@ -260,7 +258,7 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		return db.store(ctx, pack.Owner{Key: []byte(key)}, doc, digest.Of(doc))
 	}
 	if err := db.heads.load(idx); err != nil {
-		return nil, errors.Join(err, db.away.close(), db.packs.Close())
+		return nil, errors.Join(err, db.away.Close(), db.packs.Close())
 	}
 	p := &db.care
 	p.FS, p.Dir, p.Author, p.Now, p.Index, p.Packs, p.Pages, p.DB = db.opts.FS, dir, opts.Author, opts.Now, idx, db.packs, db.committed(), core{db}
@@ -273,8 +271,9 @@ func open(dir, path string, opts Options, create bool) (_ *DB, err error) {
 		err = fs.RemoveAll(copies) // of the index; a killed process of an earlier version left them
 	}
 	if err != nil {
-		return nil, errors.Join(err, db.away.close(), db.packs.Close())
+		return nil, errors.Join(err, db.away.Close(), db.packs.Close())
 	}
+	db.visits.Host = visits.Host{Dir: dir, FS: db.opts.FS, Lives: opts.lives, Hold: db.holdStored}
 	db.commit.db, db.commit.arrived = db, make(chan struct{}, 1)
 	db.startPending(time.After)
 	return db, nil
@@ -381,7 +380,7 @@ func (db *DB) Close() error {
 func (db *DB) shut() error {
 	err := db.stopPending()
 	db.care.Checkpoints.Stop()
-	err = errors.Join(err, db.away.close(), db.packs.Close(), db.idx.Close())
+	err = errors.Join(err, db.away.Close(), db.packs.Close(), db.idx.Close())
 	db.memory.end()
 	return err
 }
@@ -447,4 +446,13 @@ func (p indexPages) ViewPage(_ context.Context, name tree.Name, fn func([]byte) 
 
 func (p indexPages) PutPage(context.Context, tree.Name, []byte) error {
 	return errors.New("txn: bug: page written outside a session")
+}
+
+func (p indexPages) Spill(_ context.Context, pages map[tree.Name][]byte) error {
+	batch := p.idx.NewBatch()
+	defer batch.Close()
+	for name, page := range pages {
+		batch.PutPage(name, page)
+	}
+	return batch.Commit(false)
 }

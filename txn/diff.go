@@ -9,6 +9,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+	"github.com/zarrdb/zarrdb/txn/internal/overlay"
 )
 
 // Rename says that an array that was at From is at To.
@@ -32,7 +33,7 @@ func (db *DB) DiffFollowed(ctx context.Context, from, to CommitID, prefix string
 	}
 	s, was := db.space, older.Root
 	if len(moves) > 0 { // they are made in the older version, in memory
-		s = s.With(newOverlay(db.space.Tree.Pages(), math.MaxInt64))
+		s = s.With(overlay.New(db.space.Tree.Pages(), math.MaxInt64))
 		if was, err = s.ApplyRenames(ctx, was, moves); err != nil {
 			return nil, nil, err
 		}

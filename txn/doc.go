@@ -26,6 +26,11 @@
 //	internal/reach      pages and payloads that versions reach
 //	internal/transfer   clone, push, pull, fetch, backup
 //	internal/care       damage: checks, healing
+//	internal/overlay    pages that a session has made
+//	internal/bucket     what is known of buckets; their stores
+//	internal/visits     peers, across the processes that have the database open
+//	internal/seen       what the session of a peer has read
+//	internal/away       what a lazy clone fetches
 //	history             the graph of commits: log, path, blame, bisect
 //
 // A [DB] has a home (home.go): the process with the index, or a peer that asks it. A [Session] has
@@ -33,11 +38,11 @@
 //
 //	open      db.go, home.go, options.go, format.go, policy in namespace.go
 //	read      snapshot.go, value.go, diff.go, rev.go, time.go
-//	write     session*.go, bulk.go, overlay.go, chunks.go, lost.go
+//	write     session*.go, bulk.go, chunks.go, lost.go
 //	commit    commit.go, group.go, publish.go, durability.go, retry.go
 //	branches  refs.go, undo.go, combine.go, rebase.go
 //	space     expire.go, gc*.go
-//	copies    copies.go, keep.go
+//	copies    copies.go, keep.go, bucket*.go, lazy.go, fetch_payloads.go
 //	repair    checkpoint.go, care*.go, heal.go
 //	peers     peer*.go, source.go, remote.go, ask*.go, visit.go
 package txn

@@ -12,8 +12,10 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
+	"github.com/zarrdb/zarrdb/txn/internal/bucket"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+	"github.com/zarrdb/zarrdb/txn/internal/overlay"
 )
 
 // EraseOptions configure [DB.Erase].
@@ -89,7 +91,7 @@ func (db *DB) erase(ctx context.Context, r eraseRequest) (_ *EraseReport, err er
 		return nil, err
 	}
 	if e.s != nil { // pages go ahead, so that commits do not wait for them
-		if err := e.s.pages.spill(ctx); err != nil {
+		if err := e.s.pages.Spill(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -360,7 +362,7 @@ func (e *eraser) publish(ctx context.Context) error {
 		if _, gone := e.gone[id]; gone {
 			continue
 		}
-		if err := (overlays{e.s.pages}).private(ctx, e.space.Tree, c.Root, written, e.change.putPage); err != nil {
+		if err := (overlay.Group{e.s.pages}).Private(ctx, e.space.Tree, c.Root, written, e.change.putPage); err != nil {
 			return err
 		}
 	}
@@ -464,7 +466,7 @@ type pushedRef struct {
 
 // pushedRefs returns what is known of the branches and tags of buckets.
 func pushedRefs(db *DB) (list []pushedRef) {
-	for _, s := range bucketStates(db.fs, db.dir) {
+	for _, s := range bucket.States(db.fs, db.dir) {
 		if len(s.Refs) == 0 && (s.Cloned || s.Known != nil) { // earlier programs did not note them
 			list = append(list, pushedRef{name: s.URL + ", whose branches are not known here,"})
 		}

@@ -3,44 +3,20 @@ package txn
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"github.com/zarrdb/zarrdb/internal/fault"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/seen"
 )
 
-// Expect is the condition of a write on the current value of its key. The zero
-// Expect allows any value.
-type Expect struct {
-	// Absent expects that the key has no value.
-	Absent bool
-	// ID, if not zero, expects the value with this identity; see [kv.Value].
-	ID kv.ID
-}
-
-// ChangedError means that the value of a key is not the expected one. It is
-// [ErrConflict].
-type ChangedError struct {
-	Key string
-	// Want was expected; Have is there, and is zero if the key has no value.
-	Want Expect
-	Have kv.ID
-}
-
-// Error implements error.
-func (e *ChangedError) Error() string {
-	switch {
-	case e.Want.Absent:
-		return fmt.Sprintf("set %s: the key has a value, and was to have none", e.Key)
-	case e.Have == kv.ID{}:
-		return fmt.Sprintf("set %s: the value that was read has been deleted since; read again", e.Key)
-	}
-	return fmt.Sprintf("set %s: another value was written since this one was read; read again", e.Key)
-}
-
-// Is reports that it is a conflict.
-func (e *ChangedError) Is(target error) bool { return fault.Matches(ErrConflict, target) }
+type (
+	// Expect is the condition of a write on the current value of its key. The zero
+	// Expect allows any value.
+	Expect = seen.Expect
+	// ChangedError means that the value of a key is not the expected one. It is
+	// [ErrConflict].
+	ChangedError = seen.ChangedError
+)
 
 // SetIf sets a key if it has the expected value, and returns the identity of the new value. A
 // nil value deletes the key. The error is a *[ChangedError] if the key has another value.

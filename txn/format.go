@@ -10,6 +10,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/away"
 )
 
 // FormatFile is the file that says that a directory is a database. It holds
@@ -68,7 +69,7 @@ func prepareDir(fs index.FS, dir string) (err error) {
 		return err
 	}
 	for _, n := range names {
-		if n != indexDir && n != packDir && n != checkpointDir && n != awayFile && n != awayFile+".tmp" && n != awayDir && n != FormatFile+".tmp" {
+		if n != indexDir && n != packDir && n != checkpointDir && n != away.File && n != away.File+".tmp" && n != away.Dir && n != FormatFile+".tmp" {
 			return fmt.Errorf("%w: the directory is not empty", ErrExists)
 		}
 	}

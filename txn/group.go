@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/overlay"
 )
 
 // committer makes commits. Sessions that want to commit while others wait for
@@ -166,13 +167,13 @@ func (c *committer) gather() *plan {
 func (c *committer) plan(before *flight) *plan {
 	db := c.db
 	p := &plan{
-		db: db, pages: &groupPages{overlays: overlays{newOverlay(db.pages(), db.sessionBytes())}},
+		db: db, pages: &groupPages{Group: overlay.Group{overlay.New(db.pages(), db.sessionBytes())}},
 		failures: db.packFailures.Load(),
 		local:    map[CommitID]*Commit{}, heads: map[string]CommitID{}, lines: map[string]*lineage{},
 	}
 	if before != nil {
 		p.before = before.plan
-		p.pages.before = before.plan.pages.overlays
+		p.pages.before = before.plan.pages.Group
 	}
 	p.space = db.space.With(p.pages)
 	return p
@@ -183,8 +184,8 @@ func (p *plan) take(c *committer) { p.addAll(c.take(maxCommitGroup - len(p.group
 
 func (p *plan) addAll(group []*commitRequest) {
 	for _, r := range group {
-		if !r.s.pages.empty() {
-			p.pages.overlays = append(p.pages.overlays, r.s.pages)
+		if !r.s.pages.Empty() {
+			p.pages.Group = append(p.pages.Group, r.s.pages)
 		}
 		r.commit, r.made, r.pages = nil, false, nil
 		r.err = p.add(r)
@@ -196,18 +197,18 @@ func (p *plan) addAll(group []*commitRequest) {
 // every session in the group, and those of the group before, and puts new ones
 // into the first.
 type groupPages struct {
-	overlays
-	before overlays
+	overlay.Group
+	before overlay.Group
 }
 
 var _ tree.Pages = (*groupPages)(nil)
 
 func (g *groupPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
-	if b := g.own(name); b != nil {
+	if b := g.Own(name); b != nil {
 		return b, nil
 	}
-	if b := g.before.own(name); b != nil {
+	if b := g.before.Own(name); b != nil {
 		return b, nil
 	}
-	return g.overlays.GetPage(ctx, name)
+	return g.Group.GetPage(ctx, name)
 }

@@ -28,7 +28,7 @@ func (s own) keeps(ctx context.Context, v tree.Value, value []byte) (bool, error
 		return packs.Reread(ctx, a, 0, a.Length, func([]byte) error { return nil })
 	}
 	err := check()
-	if s.db.away != nil && errors.As(err, new(*pack.CorruptError)) && s.db.away.covers(ctx, a, err) == nil {
+	if s.db.away != nil && errors.As(err, new(*pack.CorruptError)) && s.db.away.Covers(ctx, a, err) == nil {
 		return true, nil // it is away
 	}
 	s.repeats.Store(err == nil)

@@ -12,10 +12,11 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/txn/internal/toy"
+	"github.com/zarrdb/zarrdb/txn/internal/visits"
 )
 
 func TestMain(m *testing.M) {
-	peersTime = 0
+	visits.Wait = 0
 	leaktest.Main(m)
 }
 

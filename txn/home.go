@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
+	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
@@ -31,6 +33,9 @@ type home interface {
 	// readCommit reads a commit that is not in the cache, and reached notes that one was looked up.
 	readCommit(ctx context.Context, id CommitID) (*Commit, error)
 	reached(ctx context.Context, id CommitID)
+	// view reads a payload with pack.Store.View, or with Reread if all is set. In a lazy clone the whole bytes are compared with
+	// their hash sum first, once; a zero sum is not known.
+	view(ctx context.Context, a pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) error
 	// expired reports whether a commit was let go, and when. gone is the same with a cache.
 	expired(ctx context.Context, id CommitID) (bool, time.Time, error)
 	gone(ctx context.Context, id CommitID) (bool, time.Time, error)
@@ -86,6 +91,16 @@ func (h holder) readCommit(_ context.Context, id CommitID) (*Commit, error) {
 		return nil, err
 	}
 	return catalog.DecodeCommit(id, b)
+}
+
+func (h holder) view(ctx context.Context, a pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) error {
+	switch {
+	case h.away != nil:
+		return h.away.View(ctx, a, off, n, all, sum, fn)
+	case all:
+		return h.packs.Reread(ctx, a, off, n, fn)
+	}
+	return h.packs.View(ctx, a, off, n, fn)
 }
 
 func (h holder) reached(context.Context, CommitID) {}

@@ -48,9 +48,7 @@ func (db *DB) sessionBytes() int64 {
 // sessionUse is the memory of the pages of open sessions.
 func (db *DB) sessionUse() (n int64) {
 	for _, s := range db.openSessions() {
-		s.pages.mu.RLock()
-		n += s.pages.bytes
-		s.pages.mu.RUnlock()
+		n += s.pages.Size()
 	}
 	return n
 }

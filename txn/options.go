@@ -11,9 +11,11 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/history"
+	"github.com/zarrdb/zarrdb/txn/internal/away"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
 	"github.com/zarrdb/zarrdb/txn/internal/transfer"
+	"github.com/zarrdb/zarrdb/txn/internal/visits"
 )
 
 var (
@@ -69,6 +71,14 @@ var (
 
 	// ErrClosed is returned by every operation on a closed database.
 	ErrClosed = catalog.ErrClosed
+
+	// ErrAway matches every [AwayError].
+	ErrAway = away.ErrAway
+
+	// ErrPeersAway means that processes have versions of the database open, which they read through
+	// a process that has ended, and that they did not come back in time. Nothing was removed: what
+	// they read may be among it. The error names the processes.
+	ErrPeersAway = visits.ErrPeersAway
 )
 
 // Resolver reads values that lie outside the database.

@@ -22,7 +22,7 @@ func (s *Snapshot) PackFile(ctx context.Context, key string) (path string, offse
 		return "", 0, fmt.Errorf("txn: %s: it is %v, not in a pack", key, v.Kind)
 	}
 	if s.db.away != nil {
-		return "", 0, fmt.Errorf("%s: %w in a lazy clone: the bytes may be in %s, and what was fetched may be removed", key, errors.ErrUnsupported, s.db.away.at.URL)
+		return "", 0, fmt.Errorf("%s: %w in a lazy clone: the bytes may be in %s, and what was fetched may be removed", key, errors.ErrUnsupported, s.db.away.At.URL)
 	}
 	return s.db.packs.Locate(catalog.AddressOf(v))
 }

@@ -87,10 +87,8 @@ func NewPeer(dir string, id Identity, src Source, o *Options) *DB {
 	}
 	db.joinMemory()
 	db.forgetCommits()
-	if at, err := readAwayPlace(db.fs, dir); err == nil && at != nil {
-		_ = db.openAway(at) // it opens no files
-		db.lendTo(src)
-	}
+	_ = db.openAway() // it opens no files
+	db.lendTo(src)
 	t := tree.New(db.pagesOf(src), &db.memory.pages)
 	db.space = namespace.New(t, opts.Policy, db.load)
 	p.stop = src.Recalled(p.recalled)
@@ -155,7 +153,7 @@ func (p *peer) close() error {
 	p.mu.Unlock()
 	p.releaseKept()
 	p.db.memory.end()
-	return errors.Join(p.db.away.close(), p.db.packs.Close())
+	return errors.Join(p.db.away.Close(), p.db.packs.Close())
 }
 
 func (p *peer) usage() (packs int, written int64) {
@@ -490,18 +488,37 @@ func (r sourceRecords) Scan(s index.Space, from, to []byte, reverse bool) iter.S
 	}
 }
 
-// view reads a payload with pack.Store.View, or with Reread if all is set. A peer has the source send
-// payloads whose files cannot be lent, and those of a lazy clone that left the file which was lent.
-func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool, fn func([]byte) error) error {
-	if db.away != nil && !db.IsPeer() {
-		return db.viewOrFetch(ctx, a, off, n, all, digest.Sum{}, fn)
+func (p *peer) view(ctx context.Context, a pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) error {
+	away := p.db.away
+	if away == nil {
+		return p.viewAny(ctx, a, off, n, all, fn)
 	}
-	view := db.packs.View
+	// The process that has the database open does not compare: it does not know the sum.
+	compare := func(b []byte) error { return away.Right(false, a, b, sum) }
+	if n < a.Length && !away.Known(false, a, sum) {
+		if err := p.viewAny(ctx, a, 0, a.Length, all, compare); err != nil {
+			return err
+		}
+	}
+	return p.viewAny(ctx, a, off, n, all, func(b []byte) error {
+		if uint64(len(b)) == a.Length {
+			if err := compare(b); err != nil {
+				return err
+			}
+		}
+		return fn(b)
+	})
+}
+
+// viewAny reads a payload of the files that are lent. The source sends payloads whose files cannot be lent, and those of a lazy clone that
+// left the file which was lent.
+func (p *peer) viewAny(ctx context.Context, a pack.Address, off, n uint64, all bool, fn func([]byte) error) error {
+	view := p.db.packs.View
 	if all {
-		view = db.packs.Reread
+		view = p.db.packs.Reread
 	}
 	err := view(ctx, a, off, n, fn)
-	if !errors.Is(err, pack.ErrNotLent) && (db.away == nil || !errors.Is(err, kv.ErrCorrupt)) {
+	if !errors.Is(err, pack.ErrNotLent) && (p.db.away == nil || !errors.Is(err, kv.ErrCorrupt)) {
 		return err
 	}
 	if err := kv.CheckHeld(int64(n)); err != nil {
@@ -509,7 +526,7 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool,
 	}
 	b := make([]byte, 0, n)
 	for at := uint64(0); at < n; at = uint64(len(b)) {
-		part, err := db.Source().Payload(ctx, a, off+at, n-at)
+		part, err := p.Payload(ctx, a, off+at, n-at)
 		if err == nil && (len(part) == 0 || uint64(len(part)) > n-at) {
 			err = fmt.Errorf("txn: %d bytes came where %d were asked for", len(part), n-at)
 		}
@@ -519,27 +536,6 @@ func (db *DB) view(ctx context.Context, a pack.Address, off, n uint64, all bool,
 		b = append(b, part...)
 	}
 	return fn(b)
-}
-
-// viewRight is view in a database with an away part, of the payload that has the hash sum. A peer has no other place to look at.
-func (db *DB) viewRight(ctx context.Context, a pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) error {
-	if !db.IsPeer() {
-		return db.viewOrFetch(ctx, a, off, n, all, sum, fn)
-	}
-	compare := func(b []byte) error { return db.away.right(false, a, b, sum) }
-	if n < a.Length && !db.away.known(false, a, sum) {
-		if err := db.view(ctx, a, 0, a.Length, all, compare); err != nil {
-			return err
-		}
-	}
-	return db.view(ctx, a, off, n, all, func(b []byte) error {
-		if uint64(len(b)) == a.Length {
-			if err := compare(b); err != nil {
-				return err
-			}
-		}
-		return fn(b)
-	})
 }
 
 // FarSource is an optional interface of a [Source]. A peer of a lazy clone then asks for up to PagesAtOnce pages with one

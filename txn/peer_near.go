@@ -212,7 +212,7 @@ func (n *near) learn(key string, l look, v tree.Value) {
 }
 
 // lookupNear looks a key up without a request for the value. ok is false if that is not possible.
-func (s *away) lookupNear(ctx context.Context, key string, l look) (v tree.Value, ok bool, err error) {
+func (s *there) lookupNear(ctx context.Context, key string, l look) (v tree.Value, ok bool, err error) {
 	switch {
 	case !l.ok || l.edit.unknown:
 		return v, false, nil
@@ -232,18 +232,18 @@ func (s *away) lookupNear(ctx context.Context, key string, l look) (v tree.Value
 	return v, true, err
 }
 
-func (s *away) below(prefix string) (root tree.Root, ok bool) {
+func (s *there) below(prefix string) (root tree.Root, ok bool) {
 	r, ok := s.near.below(prefix)
 	return r.Work, ok
 }
 
 // dropped is for the other process, which may have dropped pages of the root.
-func (s *away) dropped(ctx context.Context, _ error) error {
+func (s *there) dropped(ctx context.Context, _ error) error {
 	s.near.forget()
 	return ctx.Err()
 }
 
-func (s *away) virtualBeside(ctx context.Context, key string) (bool, error) {
+func (s *there) virtualBeside(ctx context.Context, key string) (bool, error) {
 	if known := s.known.Load(); known != nil {
 		any, err := s.space.VirtualBeside(ctx, *known, key)
 		if err == nil {
@@ -259,7 +259,7 @@ func (s *away) virtualBeside(ctx context.Context, key string) (bool, error) {
 
 // roots holds no lock of the session while it waits: other reads end with their own contexts if
 // the other process does not answer.
-func (s *away) roots(ctx context.Context) (Roots, error) {
+func (s *there) roots(ctx context.Context) (Roots, error) {
 	if s.Ended() {
 		return Roots{}, s.errClosed()
 	}

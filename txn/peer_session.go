@@ -15,7 +15,10 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/away"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/overlay"
+	"github.com/zarrdb/zarrdb/txn/internal/seen"
 )
 
 // A session of a peer is in the process that has the database open. The peer asks for
@@ -66,8 +69,8 @@ func (p *peer) writes() error {
 
 func (p *peer) session(tx Tx) *Session {
 	i := tx.Info()
-	pages := newOverlay(txPages{sourcePages{tx}, tx}, p.db.sessionBytes())
-	s := &away{peer: p, tx: tx, seen: &seen{ids: map[string]kv.ID{}}, Session: &Session{
+	pages := overlay.New(txPages{sourcePages{tx}, tx}, p.db.sessionBytes())
+	s := &there{peer: p, tx: tx, seen: seen.New(), Session: &Session{
 		db: p.db, id: i.ID, branch: i.Branch, created: i.Created, label: i.Label,
 		pages: pages, space: p.db.space.With(batched{pages}),
 	}}
@@ -77,18 +80,18 @@ func (p *peer) session(tx Tx) *Session {
 	return s.Session
 }
 
-// away is the home of a session of a peer.
-type away struct {
+// there is the home of a session of a peer.
+type there struct {
 	*Session
 	peer  *peer
 	tx    Tx
-	seen  *seen
+	seen  *seen.Keys
 	known atomic.Pointer[tree.Root] // the working root, unless this process has put references since
 	near  near
 }
 
 // told takes over what the last answer says of the session.
-func (s *away) told() {
+func (s *there) told() {
 	i := s.tx.Info()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +99,7 @@ func (s *away) told() {
 }
 
 // lockOpen acquires changing, to change a session that is open.
-func (s *away) lockOpen(ctx context.Context) error {
+func (s *there) lockOpen(ctx context.Context) error {
 	if err := s.changing.Lock(ctx); err != nil {
 		return err
 	}
@@ -108,7 +111,7 @@ func (s *away) lockOpen(ctx context.Context) error {
 }
 
 // opened returns an error if the session has ended.
-func (s *away) opened() error {
+func (s *there) opened() error {
 	if s.Ended() {
 		return s.errClosed()
 	}
@@ -116,7 +119,7 @@ func (s *away) opened() error {
 }
 
 // write sends a write of what lock locks: a key, or all keys. Others go on beside it.
-func (s *away) write(ctx context.Context, lock func(ctx context.Context) (unlock func(), err error), send func() error) error {
+func (s *there) write(ctx context.Context, lock func(ctx context.Context) (unlock func(), err error), send func() error) error {
 	if err := s.changing.RLock(ctx); err != nil {
 		return err
 	}
@@ -133,32 +136,32 @@ func (s *away) write(ctx context.Context, lock func(ctx context.Context) (unlock
 }
 
 // send has the other process apply an entry. seen changes what is known of the values of keys.
-func (s *away) send(ctx context.Context, e *catalog.Entry, seen func(ids map[string]kv.ID)) error {
-	return s.write(ctx, s.seen.lockAll, func() error {
+func (s *there) send(ctx context.Context, e *catalog.Entry, seen func(ids map[string]kv.ID)) error {
+	return s.write(ctx, s.seen.HoldAll, func() error {
 		s.near.begin()
 		err := s.tx.Apply(ctx, catalog.AppendEntry(nil, e))
 		s.near.endMany()
 		s.known.Store(nil)
 		if err == nil {
-			s.seen.change(seen)
+			s.seen.Change(seen)
 		}
 		return err
 	})
 }
 
-func (s *away) guard(ctx context.Context, paths []string) error {
+func (s *there) guard(ctx context.Context, paths []string) error {
 	return s.send(ctx, &catalog.Entry{Kind: catalog.EntryGuard, Paths: paths}, nil)
 }
 
-func (s *away) change(ctx context.Context, e *catalog.Entry, fn func(root tree.Root) (tree.Root, error)) error {
+func (s *there) change(ctx context.Context, e *catalog.Entry, fn func(root tree.Root) (tree.Root, error)) error {
 	if e == nil {
 		return s.swap(ctx, fn)
 	}
 	return s.send(ctx, e, func(ids map[string]kv.ID) {
 		if e.Kind == catalog.EntryPrefix {
-			s.seen.deletes(e.Key)
+			s.seen.Deletes(e.Key)
 		} else if e.Kind == catalog.EntryMove {
-			s.seen.deletes(e.Key + "/")
+			s.seen.Deletes(e.Key + "/")
 		}
 		moved := map[string]kv.ID{}
 		for key, id := range ids {
@@ -184,20 +187,20 @@ func belowNode(key, node string) (below string, ok bool) {
 	return below, ok && (below == "" || below[0] == '/')
 }
 
-func (s *away) setVirtual(ctx context.Context, key string, v tree.Value) error {
-	return s.write(ctx, s.seen.of(key).lock, func() error {
+func (s *there) setVirtual(ctx context.Context, key string, v tree.Value) error {
+	return s.write(ctx, s.seen.Of(key).Hold, func() error {
 		s.near.begin()
 		err := s.tx.Apply(ctx, catalog.AppendEntry(nil, &catalog.Entry{Kind: catalog.EntryPut, Key: key, Value: v}))
 		s.near.end(key, nearEdit{value: v}, err)
 		s.known.Store(nil)
 		if err == nil {
-			s.seen.wrote(key, kv.ID(v.ContentSum()))
+			s.seen.Wrote(key, kv.ID(v.ContentSum()))
 		}
 		return err
 	})
 }
 
-func (s *away) set(ctx context.Context, key string, value []byte) error {
+func (s *there) set(ctx context.Context, key string, value []byte) error {
 	if value == nil {
 		value = []byte{}
 	}
@@ -205,20 +208,20 @@ func (s *away) set(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-func (s *away) remove(ctx context.Context, key string) error {
+func (s *there) remove(ctx context.Context, key string) error {
 	_, err := s.setSeen(ctx, key, nil, nil)
 	return err
 }
 
-func (s *away) setIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error) {
+func (s *there) setIf(ctx context.Context, key string, value []byte, want Expect) (kv.ID, error) {
 	return s.setSeen(ctx, key, value, &want)
 }
 
 // setSeen is SetIf. Without a condition, the key must have the value that was seen.
-func (s *away) setSeen(ctx context.Context, key string, value []byte, want *Expect) (id kv.ID, err error) {
-	err = s.write(ctx, s.seen.of(key).lock, func() error {
+func (s *there) setSeen(ctx context.Context, key string, value []byte, want *Expect) (id kv.ID, err error) {
+	err = s.write(ctx, s.seen.Of(key).Hold, func() error {
 		if want == nil {
-			if want, err = s.seen.expect(key); err != nil {
+			if want, err = s.seen.Expect(key); err != nil {
 				return err
 			}
 		}
@@ -226,7 +229,7 @@ func (s *away) setSeen(ctx context.Context, key string, value []byte, want *Expe
 		id, err = s.tx.SetIf(ctx, key, value, *want)
 		s.near.end(key, editOf(key, value, id), err)
 		if err == nil {
-			s.seen.wrote(key, id)
+			s.seen.Wrote(key, id)
 		}
 		return err
 	})
@@ -242,7 +245,7 @@ func editOf(key string, value []byte, id kv.ID) nearEdit {
 	return nearEdit{value: v, unknown: !ok || kv.ID(v.ContentSum()) != id}
 }
 
-func (s *away) lookup(ctx context.Context, key string) (tree.Value, error) {
+func (s *there) lookup(ctx context.Context, key string) (tree.Value, error) {
 	if err := ctx.Err(); err != nil {
 		return tree.Value{}, err
 	}
@@ -254,7 +257,7 @@ func (s *away) lookup(ctx context.Context, key string) (tree.Value, error) {
 			return tree.Value{}, err
 		}
 	}
-	of := s.seen.of(key)
+	of := s.seen.Of(key)
 	if err := of.RLock(ctx); err != nil {
 		return tree.Value{}, err
 	}
@@ -268,9 +271,9 @@ func (s *away) lookup(ctx context.Context, key string) (tree.Value, error) {
 	}
 	switch {
 	case err == nil:
-		s.seen.read(key, kv.ID(v.ContentSum()))
+		s.seen.Read(key, kv.ID(v.ContentSum()))
 	case errors.Is(err, kv.ErrNotFound):
-		s.seen.read(key, kv.ID{})
+		s.seen.Read(key, kv.ID{})
 		err = kv.ErrNotFound
 	}
 	return v, err
@@ -280,7 +283,7 @@ func (s *away) lookup(ctx context.Context, key string) (tree.Value, error) {
 const maxSwaps = 100
 
 // swap is change for a session of a peer: fn makes pages here, which the other process puts in place.
-func (s *away) swap(ctx context.Context, fn func(root tree.Root) (tree.Root, error)) error {
+func (s *there) swap(ctx context.Context, fn func(root tree.Root) (tree.Root, error)) error {
 	if err := s.lockOpen(ctx); err != nil {
 		return err
 	}
@@ -309,7 +312,7 @@ func (s *away) swap(ctx context.Context, fn func(root tree.Root) (tree.Root, err
 
 // outdated reports whether a change failed because the session has another working root than
 // from. Pages of a root end with the process that had the session open.
-func (s *away) outdated(ctx context.Context, from Roots, err error) bool {
+func (s *there) outdated(ctx context.Context, from Roots, err error) bool {
 	if !errors.Is(err, fault.ErrCorrupt) {
 		return errors.Is(err, ErrOtherRoot)
 	}
@@ -318,13 +321,13 @@ func (s *away) outdated(ctx context.Context, from Roots, err error) bool {
 }
 
 // swapped puts a root in place. What is known of keys that this changes is changed too.
-func (s *away) swapped(ctx context.Context, from Roots, to tree.Root) error {
-	unlock, err := s.seen.lockAll(ctx)
+func (s *there) swapped(ctx context.Context, from Roots, to tree.Root) error {
+	unlock, err := s.seen.HoldAll(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	known := s.seen.all()
+	known := s.seen.All()
 	changed := map[string]kv.ID{}
 	for key, id := range known {
 		was, err := s.idIn(ctx, from.Work, key)
@@ -343,13 +346,13 @@ func (s *away) swapped(ctx context.Context, from Roots, to tree.Root) error {
 	s.near.forget()
 	s.known.Store(nil)
 	if err == nil {
-		s.seen.change(func(ids map[string]kv.ID) { maps.Copy(ids, changed) })
+		s.seen.Change(func(ids map[string]kv.ID) { maps.Copy(ids, changed) })
 	}
 	return err
 }
 
 // idIn returns the identity of the value that a key has below a root, zero for none.
-func (s *away) idIn(ctx context.Context, root tree.Root, key string) (kv.ID, error) {
+func (s *there) idIn(ctx context.Context, root tree.Root, key string) (kv.ID, error) {
 	v, ok, err := s.space.Get(ctx, root, key)
 	if err != nil || !ok {
 		return kv.ID{}, err
@@ -358,15 +361,15 @@ func (s *away) idIn(ctx context.Context, root tree.Root, key string) (kv.ID, err
 }
 
 // stage sends the pages below a root that this process has made.
-func (s *away) stage(ctx context.Context, root tree.Root) error {
+func (s *there) stage(ctx context.Context, root tree.Root) error {
 	var pages [][]byte
 	sent := map[tree.Name]struct{}{}
-	err := overlays{s.pages}.private(ctx, s.space.Tree, root, sent, func(_ tree.Name, page []byte) { pages = append(pages, page) })
+	err := overlay.Group{s.pages}.Private(ctx, s.space.Tree, root, sent, func(_ tree.Name, page []byte) { pages = append(pages, page) })
 	if err == nil {
 		err = stageAll(ctx, s.tx, pages)
 	}
 	if err == nil {
-		s.pages.drop(sent)
+		s.pages.Drop(sent)
 	}
 	return err
 }
@@ -387,9 +390,9 @@ func stageAll(ctx context.Context, tx Tx, pages [][]byte) error {
 	return nil
 }
 
-func (s *away) log(context.Context) error { return nil } // sessions that other processes use have logs
+func (s *there) log(context.Context) error { return nil } // sessions that other processes use have logs
 
-func (s *away) save(ctx context.Context) error {
+func (s *there) save(ctx context.Context) error {
 	if err := s.lockOpen(ctx); err != nil {
 		return err
 	}
@@ -399,7 +402,7 @@ func (s *away) save(ctx context.Context) error {
 	return err
 }
 
-func (s *away) refresh(ctx context.Context, choices []PathChoice) error {
+func (s *there) refresh(ctx context.Context, choices []PathChoice) error {
 	if err := s.lockOpen(ctx); err != nil {
 		return err
 	}
@@ -411,7 +414,7 @@ func (s *away) refresh(ctx context.Context, choices []PathChoice) error {
 	return err
 }
 
-func (s *away) commit(ctx context.Context, o CommitOptions) (*Commit, error) {
+func (s *there) commit(ctx context.Context, o CommitOptions) (*Commit, error) {
 	if err := s.lockOpen(ctx); err != nil {
 		return nil, err
 	}
@@ -426,7 +429,7 @@ func (s *away) commit(ctx context.Context, o CommitOptions) (*Commit, error) {
 	return c, err
 }
 
-func (s *away) fork(ctx context.Context) (*Session, error) {
+func (s *there) fork(ctx context.Context) (*Session, error) {
 	if err := s.lockOpen(ctx); err != nil {
 		return nil, err
 	}
@@ -439,7 +442,7 @@ func (s *away) fork(ctx context.Context) (*Session, error) {
 	return s.peer.session(tx), nil
 }
 
-func (s *away) join(ctx context.Context, f *Session, choices []PathChoice) error {
+func (s *there) join(ctx context.Context, f *Session, choices []PathChoice) error {
 	err := s.lockOpen(ctx)
 	if err == nil {
 		defer s.changing.Unlock()
@@ -457,7 +460,7 @@ func (s *away) join(ctx context.Context, f *Session, choices []PathChoice) error
 // abortTime is how long Abort of a session of a peer waits for the answer.
 const abortTime = 10 * time.Second
 
-func (s *away) abort() error {
+func (s *there) abort() error {
 	ctx, cancel := context.WithTimeout(context.Background(), abortTime)
 	defer cancel()
 	err := s.changing.Lock(ctx)
@@ -476,26 +479,26 @@ func (s *away) abort() error {
 }
 
 // close waits for no request of the session.
-func (s *away) close() {
+func (s *there) close() {
 	if !s.Ended() {
 		s.over()
 		_ = s.tx.Close() // it is another process's
 	}
 }
 
-func (s *away) asTx() Tx { return s.tx }
+func (s *there) asTx() Tx { return s.tx }
 
-func (s *away) store(ctx context.Context, owner pack.Owner, value []byte, _ digest.Sum) (tree.Value, error) {
+func (s *there) store(ctx context.Context, owner pack.Owner, value []byte, _ digest.Sum) (tree.Value, error) {
 	return s.tx.Store(ctx, string(owner.Key), value)
 }
 
 // keeps heals nothing: a damaged payload is stored anew.
-func (s *away) keeps(ctx context.Context, v tree.Value, _ []byte) (bool, error) {
+func (s *there) keeps(ctx context.Context, v tree.Value, _ []byte) (bool, error) {
 	if v.Kind != tree.KindNative {
 		return true, nil
 	}
 	a := catalog.AddressOf(v)
-	err := s.db.view(ctx, a, 0, a.Length, true, func([]byte) error { return nil })
+	err := s.db.home.view(ctx, a, 0, a.Length, true, digest.Sum{}, func([]byte) error { return nil })
 	if errors.Is(err, kv.ErrCorrupt) || errors.Is(err, pack.ErrFailed) {
 		return false, nil
 	}
@@ -510,7 +513,7 @@ type txPages struct {
 
 var (
 	_ tree.PageBatcher = txPages{}
-	_ spiller          = txPages{}
+	_ overlay.Spiller  = txPages{}
 )
 
 func (p txPages) PutPage(ctx context.Context, _ tree.Name, page []byte) error {
@@ -518,30 +521,30 @@ func (p txPages) PutPage(ctx context.Context, _ tree.Name, page []byte) error {
 }
 
 // batched is the overlay of a session of a peer: walks ask for many pages at a time.
-type batched struct{ *overlay }
+type batched struct{ *overlay.Overlay }
 
 var _ tree.PageBatcher = batched{}
 
 func (b batched) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
-	if page := b.own(names[0]); page != nil {
+	if page := b.Own(names[0]); page != nil {
 		return [][]byte{page}, nil
 	}
-	n := slices.IndexFunc(names, func(name tree.Name) bool { return b.own(name) != nil })
+	n := slices.IndexFunc(names, func(name tree.Name) bool { return b.Own(name) != nil })
 	if n < 0 {
 		n = len(names)
 	}
-	return b.below.(tree.PageBatcher).GetPages(ctx, names[:n])
+	return b.Below.(tree.PageBatcher).GetPages(ctx, names[:n])
 }
 
 func (b batched) GetPath(ctx context.Context, name tree.Name, key []byte) ([][]byte, error) {
-	if page := b.own(name); page != nil {
+	if page := b.Own(name); page != nil {
 		return [][]byte{page}, nil
 	}
-	return b.below.(tree.PageBatcher).GetPath(ctx, name, key)
+	return b.Below.(tree.PageBatcher).GetPath(ctx, name, key)
 }
 
 // spill sends pages that outgrow the memory of a session.
-func (p txPages) spill(ctx context.Context, pages map[tree.Name][]byte) error {
+func (p txPages) Spill(ctx context.Context, pages map[tree.Name][]byte) error {
 	list := make([][]byte, 0, len(pages))
 	for _, page := range pages {
 		list = append(list, page)
@@ -566,11 +569,11 @@ func somePages(ctx context.Context, from tree.Pages, q PageQuery) (pages [][]byt
 	if into == nil {
 		left = maxPageBytes
 	}
-	if p, ok := from.(awayPages); ok && len(q.Key) == 0 && len(names) > 1 {
+	if p, ok := from.(away.Pages); ok && len(q.Key) == 0 && len(names) > 1 {
 		if into == nil {
 			return p.GetPages(ctx, names)
 		}
-		from = p.batch(ctx, names[:min(len(names), tree.MaxFar)])
+		from = p.Batch(ctx, names[:min(len(names), tree.MaxFar)])
 	}
 	full := false
 	for len(pages) < len(names) && !full {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn/internal/seen"
 )
 
 // writingPeer opens a peer that can write.
@@ -179,8 +180,8 @@ func TestPeerSessionsCount(t *testing.T) {
 // Beyond a number of keys a session of a peer forgets what it read, and loses nothing that others
 // have written since.
 func TestPeerForgetsKeys(t *testing.T) {
-	maxSeen = 8
-	defer func() { maxSeen = 1 << 20 }()
+	seen.Most = 8
+	defer func() { seen.Most = 1 << 20 }()
 	db := openTest(t, nil)
 	s := must.Get(writingPeer(t, db, 0).Begin(bg, ""))(t)
 	key := func(i int) string { return fmt.Sprintf("k/%d", i) }
@@ -199,7 +200,7 @@ func TestPeerForgetsKeys(t *testing.T) {
 			refused++
 		}
 	}
-	if n := len(s.home.(*away).seen.ids); refused < 92 || n > maxSeen {
+	if n := s.home.(*there).seen.Size(); refused < 92 || n > seen.Most {
 		t.Errorf("%d refused, %d remembered", refused, n)
 	}
 	must.Get(s.Get(bg, key(1), kv.All()))(t)

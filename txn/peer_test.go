@@ -16,6 +16,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/txn/internal/overlay"
 )
 
 // openOnDisk makes a database on disk, whose packs can be lent.
@@ -475,7 +476,7 @@ func TestPeerClosesWhileItReads(t *testing.T) {
 // Pages of an answer lie one behind the other in the memory of the caller.
 func TestPagesInto(t *testing.T) {
 	ctx := context.Background()
-	store := newOverlay(nil, 1<<20)
+	store := overlay.New(nil, 1<<20)
 	var names []PageName
 	for i := range 4 {
 		names = append(names, PageName{byte(i)})

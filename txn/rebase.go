@@ -14,6 +14,7 @@ import (
 	"github.com/zarrdb/zarrdb/txn/history"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+	"github.com/zarrdb/zarrdb/txn/internal/overlay"
 )
 
 // RebaseOptions configure [DB.Rebase]. The zero value works.
@@ -283,7 +284,7 @@ func (s *Session) moveTo(ctx context.Context, made []*Commit, head *Commit, fail
 	}
 	written := map[tree.Name]struct{}{}
 	for _, c := range made {
-		if err := (overlays{s.pages}).private(ctx, s.space.Tree, c.Root, written, change.putPage); err != nil {
+		if err := (overlay.Group{s.pages}).Private(ctx, s.space.Tree, c.Root, written, change.putPage); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/away"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
@@ -47,8 +48,8 @@ type SalvageOptions struct {
 func Salvage(ctx context.Context, dir string, o SalvageOptions) (*SalvageReport, error) {
 	opts := o.Options.withDefaults()
 	opts.ReadOnly, opts.Durability, opts.CheckpointCommits = false, DurabilityNone, -1
-	if at, err := readAwayPlace(opts.FS, dir); err != nil || at != nil && o.To != "" {
-		return &SalvageReport{}, errors.Join(err, fmt.Errorf("salvage %s: %w of a lazy clone to another directory: restore it in place, or clone %s again", dir, errors.ErrUnsupported, at.url()))
+	if at, err := away.ReadPlace(opts.FS, dir); err != nil || at != nil && o.To != "" {
+		return &SalvageReport{}, errors.Join(err, fmt.Errorf("salvage %s: %w of a lazy clone to another directory: restore it in place, or clone %s again", dir, errors.ErrUnsupported, at.Remote()))
 	}
 	v := &care.Salvager{FS: opts.FS, From: dir, To: o.To, Now: opts.Now, MemTable: opts.MemTableBytes}
 	v.Opener = opener{opts, &v.Report, o.Progress}

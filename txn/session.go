@@ -22,6 +22,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
+	"github.com/zarrdb/zarrdb/txn/internal/overlay"
 )
 
 // Session is a transaction: a private, writeable view of a branch. It reads
@@ -36,7 +37,7 @@ type Session struct {
 	id      SessionID
 	branch  string
 	created time.Time
-	pages   *overlay
+	pages   *overlay.Overlay
 	space   *namespace.Space
 
 	floor pack.Position // of the packs when it was opened
@@ -224,7 +225,7 @@ func (db *DB) storedSession(id SessionID) ([]byte, error) {
 }
 
 func (db *DB) newSession(rec *catalog.Session, start tree.Root) *Session {
-	pages := newOverlay(db.pages(), db.sessionBytes())
+	pages := overlay.New(db.pages(), db.sessionBytes())
 	s := &Session{
 		db: db, life: mathrand.Uint64(), id: rec.ID, branch: rec.Branch, created: rec.Created,
 		pages: pages, space: db.space.With(pages),

@@ -9,6 +9,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/tree"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
+	"github.com/zarrdb/zarrdb/txn/internal/overlay"
 )
 
 // Savepoint makes everything written so far survive a crash, as a session that
@@ -47,7 +48,7 @@ func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
 	change.extra = s.db.idx.NewBatch()
 	defer change.extra.Close()
 	written := map[tree.Name]struct{}{}
-	if err := (overlays{s.pages}).private(ctx, s.space.Tree, s.work, written, change.putPage); err != nil {
+	if err := (overlay.Group{s.pages}).Private(ctx, s.space.Tree, s.work, written, change.putPage); err != nil {
 		return err
 	}
 	rec := s.record(s.work)
@@ -59,7 +60,7 @@ func (s *Session) writeSavepoint(ctx context.Context, failures uint64) error {
 	if err := s.db.publish(ctx, change); err != nil {
 		return fmt.Errorf("savepoint of session %v: %w", s.id, err)
 	}
-	s.pages.drop(written)
+	s.pages.Drop(written)
 	s.mu.Lock()
 	s.stored, s.saved, s.used = true, rec.Saved, time.Now().UTC()
 	s.mu.Unlock()
@@ -215,7 +216,7 @@ func (s *Session) over() {
 	for _, release := range s.held {
 		release()
 	}
-	s.pages.forget()
+	s.pages.Forget()
 	s.db.unregister(s)
 }
 

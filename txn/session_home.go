@@ -12,7 +12,7 @@ import (
 )
 
 // sessionHome is where the changes of a session are: in this process (own), or in the process that
-// has the database open (away). Methods that do what a method of [Session] says have its name.
+// has the database open (there). Methods that do what a method of [Session] says have its name.
 type sessionHome interface {
 	lookup(ctx context.Context, key string) (tree.Value, error)
 	set(ctx context.Context, key string, value []byte) error

@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/away"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/namespace"
@@ -326,7 +327,7 @@ func (db *DB) retryAway(ctx context.Context) error {
 	}
 	var again []SessionID
 	for id, err := range db.unapplied {
-		if errors.Is(err, errLocked) {
+		if errors.Is(err, away.ErrLocked) {
 			again = append(again, id)
 		}
 	}

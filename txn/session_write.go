@@ -214,7 +214,7 @@ func (s *Session) room(ctx context.Context) error {
 	if err := s.logRoom(ctx); err != nil {
 		return err
 	}
-	if len(s.buf) >= maxBuffered || s.bufSize > s.pages.bound {
+	if len(s.buf) >= maxBuffered || s.bufSize > s.pages.Bound {
 		return s.flush(ctx)
 	}
 	return nil

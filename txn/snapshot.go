@@ -84,7 +84,7 @@ func (db *DB) holdAgain(ctx context.Context, id CommitID) (c *Commit, release fu
 	if db.writable() != nil {
 		return nil, nil
 	}
-	if _, err := db.peersAway(); err != nil { // a peer of an earlier process may have the version open
+	if _, err := db.visits.NotBack(); err != nil { // a peer of an earlier process may have the version open
 		return nil, nil
 	}
 	if release := db.holdHeld(c.Root); release != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
@@ -173,7 +174,7 @@ func (s source) Pack(ctx context.Context, a PackAddress) (PackFile, error) {
 }
 
 func (s source) Payload(ctx context.Context, a PackAddress, off, n uint64) (out []byte, err error) {
-	err = s.db.view(ctx, a, off, min(n, maxPayload), false, func(b []byte) error {
+	err = s.db.home.view(ctx, a, off, min(n, maxPayload), false, digest.Sum{}, func(b []byte) error {
 		out = slices.Clone(b)
 		return nil
 	})

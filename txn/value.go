@@ -71,11 +71,7 @@ func (l located) View(ctx context.Context, rng kv.Range, fn func([]byte) error) 
 	a := catalog.AddressOf(l.v)
 	// What a session reads may be part of what it writes, where damage would get new checksums.
 	all := l.by.at == nil
-	if l.db.away != nil {
-		err = l.db.viewRight(ctx, a, uint64(off), uint64(n), all, l.v.Sum, fn)
-	} else {
-		err = l.db.view(ctx, a, uint64(off), uint64(n), all, fn)
-	}
+	err = l.db.home.view(ctx, a, uint64(off), uint64(n), all, l.v.Sum, fn)
 	var damage *pack.CorruptError
 	if errors.As(err, &damage) {
 		err = l.by.at.failed(err)

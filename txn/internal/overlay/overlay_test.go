@@ -1,4 +1,4 @@
-package txn
+package overlay
 
 import (
 	"context"
@@ -14,7 +14,7 @@ type hangingPages struct {
 	asked chan struct{}
 }
 
-func (p hangingPages) spill(ctx context.Context, _ map[tree.Name][]byte) error {
+func (p hangingPages) Spill(ctx context.Context, _ map[tree.Name][]byte) error {
 	close(p.asked)
 	<-ctx.Done()
 	return ctx.Err()
@@ -24,17 +24,17 @@ func (p hangingPages) spill(ctx context.Context, _ map[tree.Name][]byte) error {
 // ends with the context of the write.
 func TestSpillHangs(t *testing.T) {
 	below := hangingPages{asked: make(chan struct{})}
-	o := newOverlay(below, 10)
-	ctx, cancel := context.WithCancel(bg)
+	o := New(below, 10)
+	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	name := tree.Name{1}
 	go func() { done <- o.PutPage(ctx, name, make([]byte, 20)) }()
 	<-below.asked
-	if page, err := o.GetPage(bg, name); len(page) != 20 || err != nil {
+	if page, err := o.GetPage(context.Background(), name); len(page) != 20 || err != nil {
 		t.Errorf("%d bytes, %v", len(page), err)
 	}
 	spared := 0
-	o.eachSpilled(func(tree.Name) { spared++ })
+	o.EachSpilled(func(tree.Name) { spared++ })
 	if spared != 1 {
 		t.Errorf("a collection spares %d pages", spared)
 	}
@@ -42,5 +42,5 @@ func TestSpillHangs(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	o.forget()
+	o.Forget()
 }

@@ -1,4 +1,4 @@
-package txn
+package seen
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 )
 
-// seen are the values that a session of a peer has read last, by key; the zero identity is no
+// Keys are the values that a session of a peer has read last, by key; the zero identity is no
 // value. Several processes may write to a session. A key that was read is written only if its
 // value is still the one that was read, or that this process has put there since: otherwise
 // the error is a *[ChangedError]. A key that was never read is written without a condition. A key
 // that was forgotten, because very many others were read, is not written until it is read again.
-type seen struct {
+type Keys struct {
 	// Reads and writes of a key exclude each other, so that the last value read is known.
 	keys [64]keyLock
 
@@ -26,8 +26,18 @@ type seen struct {
 	deleted map[string]bool // prefixes that this process has deleted since it forgot keys
 }
 
-// maxSeen bounds the keys that are remembered.
-var maxSeen = 1 << 20 // tests change it
+// New returns what a session has seen at its begin: nothing.
+func New() *Keys { return &Keys{ids: map[string]kv.ID{}} }
+
+// Size is how many keys are remembered.
+func (n *Keys) Size() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.ids)
+}
+
+// Most bounds the keys that are remembered.
+var Most = 1 << 20 // tests change it
 
 // forgotten is a set of keys in bounded memory, which may hold others too: a Bloom filter with two
 // bits for each key. nil is empty.
@@ -66,17 +76,17 @@ var seenSeed = maphash.MakeSeed()
 // keyLock is the lock of some keys: shared by reads, and held alone by a write.
 type keyLock struct{ ctxlock.Lock }
 
-func (l *keyLock) lock(ctx context.Context) (unlock func(), err error) {
+func (l *keyLock) Hold(ctx context.Context) (unlock func(), err error) {
 	return l.Unlock, l.Lock.Lock(ctx)
 }
 
-// of returns the lock of a key.
-func (n *seen) of(key string) *keyLock {
+// Of returns the lock of a key.
+func (n *Keys) Of(key string) *keyLock {
 	return &n.keys[maphash.String(seenSeed, key)%uint64(len(n.keys))]
 }
 
-// lockAll excludes reads and writes of all keys.
-func (n *seen) lockAll(ctx context.Context) (unlock func(), err error) {
+// HoldAll excludes reads and writes of all keys.
+func (n *Keys) HoldAll(ctx context.Context) (unlock func(), err error) {
 	locked := 0
 	unlock = func() {
 		for i := range locked {
@@ -93,9 +103,9 @@ func (n *seen) lockAll(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// expect is the condition for a write of a key. The error is a *[ChangedError] if the key may be
+// Expect is the condition for a write of a key. The error is a *[ChangedError] if the key may be
 // one that was forgotten.
-func (n *seen) expect(key string) (*Expect, error) {
+func (n *Keys) Expect(key string) (*Expect, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	id, ok := n.ids[key]
@@ -105,14 +115,14 @@ func (n *seen) expect(key string) (*Expect, error) {
 		}
 		if !ok {
 			return nil, fmt.Errorf("%q was read before %d other keys were, so that its value is forgotten; read it again, or commit and begin another session: %w",
-				key, maxSeen, &ChangedError{Key: key})
+				key, Most, &ChangedError{Key: key})
 		}
 	}
 	return &Expect{Absent: ok && id == kv.ID{}, ID: id}, nil
 }
 
-// deletes notes that this process has deleted all keys with a prefix. n.mu is held.
-func (n *seen) deletes(prefix string) {
+// Deletes notes that this process has deleted all keys with a prefix. n.mu is held.
+func (n *Keys) Deletes(prefix string) {
 	if n.gone == nil {
 		return
 	}
@@ -122,11 +132,11 @@ func (n *seen) deletes(prefix string) {
 	n.deleted[prefix] = true
 }
 
-// read notes the value that a key was seen to have.
-func (n *seen) read(key string, id kv.ID) {
+// Read notes the value that a key was seen to have.
+func (n *Keys) Read(key string, id kv.ID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, ok := n.ids[key]; !ok && len(n.ids) >= maxSeen {
+	if _, ok := n.ids[key]; !ok && len(n.ids) >= Most {
 		for old := range n.ids {
 			n.gone.add(old)
 			delete(n.ids, old)
@@ -136,8 +146,8 @@ func (n *seen) read(key string, id kv.ID) {
 	n.ids[key] = id
 }
 
-// wrote notes the value that this process has given a key.
-func (n *seen) wrote(key string, id kv.ID) {
+// Wrote notes the value that this process has given a key.
+func (n *Keys) Wrote(key string, id kv.ID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, ok := n.ids[key]; ok {
@@ -145,8 +155,8 @@ func (n *seen) wrote(key string, id kv.ID) {
 	}
 }
 
-// change notes values that this process has given many keys.
-func (n *seen) change(fn func(ids map[string]kv.ID)) {
+// Change notes values that this process has given many keys.
+func (n *Keys) Change(fn func(ids map[string]kv.ID)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if fn != nil {
@@ -154,8 +164,8 @@ func (n *seen) change(fn func(ids map[string]kv.ID)) {
 	}
 }
 
-// all returns a copy.
-func (n *seen) all() map[string]kv.ID {
+// All returns a copy.
+func (n *Keys) All() map[string]kv.ID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return maps.Clone(n.ids)

@@ -1,4 +1,4 @@
-package txn
+package away
 
 import (
 	"crypto/rand"
@@ -12,17 +12,18 @@ import (
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/bucket"
 )
 
-// verified notes the payloads that were compared with their hashes, so that each is compared once. What is noted of awayDir stays
+// verified notes the payloads that were compared with their hashes, so that each is compared once. What is noted of [Dir] stays
 // from one process to the next, in remotes/…/cache/verified:
 //
-//	key 16 · name of the list of the files of awayDir, with sizes and times 20 · marks, 8 bytes each
+//	key 16 · name of the list of the files of [Dir], with sizes and times 20 · marks, 8 bytes each
 //
-// It counts as long as no file of awayDir changes and nothing is fetched: checksums then find what the disk has lost, as in packs/.
+// It counts as long as no file of [Dir] changes and nothing is fetched: checksums then find what the disk has lost, as in packs/.
 // The key is random, so that a remote cannot choose payloads that have one mark.
 type verified struct {
-	away, own [16]byte // keys of payloads in awayDir and in packs/
+	away, own [16]byte // keys of payloads in [Dir] and in packs/
 	marks     [1 << 16]atomic.Uint64
 	loaded    bool // of another process
 	fetched   sync.Once
@@ -43,8 +44,8 @@ func (v *verified) mark(own bool, at pack.Address, sum digest.Sum) (uint64, *ato
 	return mark, &v.marks[mark>>48]
 }
 
-// known reports whether a payload needs no comparison with its hash, or the hash is not known.
-func (v *verified) known(own bool, at pack.Address, sum digest.Sum) bool {
+// Known reports whether a payload needs no comparison with its hash, or the hash is not known.
+func (v *verified) Known(own bool, at pack.Address, sum digest.Sum) bool {
 	if sum == (digest.Sum{}) {
 		return true
 	}
@@ -52,10 +53,10 @@ func (v *verified) known(own bool, at pack.Address, sum digest.Sum) bool {
 	return slot.Load() == mark
 }
 
-// right compares the whole bytes of a payload with its hash, once: two copies of one directory may have other payloads at
+// Right compares the whole bytes of a payload with its hash, once: two copies of one directory may have other payloads at
 // one address, and the remote may have those of the other one.
-func (v *verified) right(own bool, at pack.Address, b []byte, sum digest.Sum) error {
-	if v.known(own, at, sum) {
+func (v *verified) Right(own bool, at pack.Address, b []byte, sum digest.Sum) error {
+	if v.Known(own, at, sum) {
 		return nil
 	}
 	if got := digest.Of(b); got != sum {
@@ -75,8 +76,8 @@ func (v *verified) forget() {
 	v.fresh.Store(true)
 }
 
-// fetching says that payloads will come, perhaps in the place of some that were lost since another process compared them.
-func (v *verified) fetching() {
+// Fetching says that payloads will come, perhaps in the place of some that were lost since another process compared them.
+func (v *verified) Fetching() {
 	v.fetched.Do(func() {
 		if v.loaded {
 			v.forget()
@@ -91,8 +92,8 @@ func (v *verified) begin() {
 }
 
 // load reads what the last process has noted. dir is the database.
-func (v *verified) load(at awayPlace, dir string) {
-	b, err := os.ReadFile(filepath.Join(bucketDir(index.DefaultFS, dir, at.URL), "cache", "verified"))
+func (v *verified) load(at Place, dir string) {
+	b, err := os.ReadFile(filepath.Join(bucket.Dir(index.DefaultFS, dir, at.URL), "cache", "verified"))
 	head := len(v.away) + len(digest.Sum{})
 	if err != nil || len(b) != head+8*len(v.marks) || digest.Sum(b[len(v.away):head]) != awayFiles(dir) {
 		return
@@ -105,7 +106,7 @@ func (v *verified) load(at awayPlace, dir string) {
 }
 
 // save is for the next process. What is lost is compared anew.
-func (v *verified) save(at awayPlace, dir string) {
+func (v *verified) save(at Place, dir string) {
 	if !v.fresh.Load() {
 		return
 	}
@@ -114,14 +115,14 @@ func (v *verified) save(at awayPlace, dir string) {
 	for i := range v.marks {
 		b = binary.LittleEndian.AppendUint64(b, v.marks[i].Load())
 	}
-	cache := filepath.Join(bucketDir(index.DefaultFS, dir, at.URL), "cache")
+	cache := filepath.Join(bucket.Dir(index.DefaultFS, dir, at.URL), "cache")
 	_ = os.MkdirAll(cache, 0o777)
 	_ = index.ReplaceSmall(index.DefaultFS, cache, "verified", b)
 }
 
-// awayFiles names the files of awayDir as they are.
+// awayFiles names the files of [Dir] as they are.
 func awayFiles(dir string) digest.Sum {
-	list, _ := os.ReadDir(filepath.Join(dir, awayDir))
+	list, _ := os.ReadDir(filepath.Join(dir, Dir))
 	var text []byte
 	for _, e := range list {
 		info, err := e.Info()

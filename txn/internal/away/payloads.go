@@ -1,4 +1,4 @@
-package txn
+package away
 
 import (
 	"cmp"
@@ -11,24 +11,26 @@ import (
 	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/digest"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/bucket"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 	"github.com/zarrdb/zarrdb/txn/internal/transfer"
 )
 
-// viewOrFetch reads a payload of packs/, and fetches it if it is not there, or not the one with the hash sum.
-func (db *DB) viewOrFetch(ctx context.Context, at pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) error {
-	begun, err := db.away.viewIn(ctx, db.packs, at, off, n, all, sum, fn)
+// View reads a payload of packs/, and fetches it if it is not there, or not the one with the hash sum.
+func (a *Part) View(ctx context.Context, at pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) error {
+	begun, err := a.viewIn(ctx, a.host.Packs, at, off, n, all, sum, fn)
 	if begun || !errors.As(err, new(*pack.CorruptError)) {
 		return err
 	}
-	if err = db.away.view(ctx, at, off, n, all, sum, err, fn); errors.Is(err, kv.ErrCorrupt) {
-		err = cmp.Or(db.Here(), err) // it was removed as a whole
+	if err = a.viewAway(ctx, at, off, n, all, sum, err, fn); errors.Is(err, kv.ErrCorrupt) {
+		err = cmp.Or(a.host.Here(), err) // it was removed as a whole
 	}
 	return err
 }
 
-// covers returns nil if the bucket has a payload, and damage if not.
-func (a *awayPart) covers(ctx context.Context, at pack.Address, damage error) error {
-	d, err := a.depot(ctx)
+// Covers returns nil if the bucket has a payload, and damage if not.
+func (a *Part) Covers(ctx context.Context, at pack.Address, damage error) error {
+	d, err := a.Depot(ctx)
 	for try := 0; err == nil; try++ {
 		var list []depot.Extent
 		if list, err = d.Extents(ctx, at.Pack, at.Offset, at.Offset+max(at.Length, 1)); err != nil {
@@ -48,14 +50,14 @@ func (a *awayPart) covers(ctx context.Context, at pack.Address, damage error) er
 			return a.unasked(ctx, damage, err)
 		}
 	}
-	return a.failed(ctx, payloadAt(at), err)
+	return a.Failed(ctx, payloadAt(at), err)
 }
 
 // viewTries bounds how often a payload is fetched for one read: a collection may remove it before it is read.
 const viewTries = 8
 
 // view reads a payload that packs/ does not have sound, because of damage.
-func (a *awayPart) view(ctx context.Context, at pack.Address, off, n uint64, all bool, sum digest.Sum, damage error, fn func([]byte) error) error {
+func (a *Part) viewAway(ctx context.Context, at pack.Address, off, n uint64, all bool, sum digest.Sum, damage error, fn func([]byte) error) error {
 	for try := 0; ; try++ {
 		err, begun := damage, false
 		for _, s := range a.fetched() {
@@ -65,7 +67,7 @@ func (a *awayPart) view(ctx context.Context, at pack.Address, off, n uint64, all
 		}
 		wrong := errors.As(err, &wrongError{})
 		if try == viewTries || try > 0 && wrong {
-			return a.failed(ctx, payloadAt(at), err)
+			return a.Failed(ctx, payloadAt(at), err)
 		}
 		if err := a.bring(ctx, at, damage, wrong); err != nil {
 			return err
@@ -74,16 +76,16 @@ func (a *awayPart) view(ctx context.Context, at pack.Address, off, n uint64, all
 }
 
 // viewIn reads a payload of one store, whose whole bytes are compared with their hash first, once. begun says that fn was called.
-func (a *awayPart) viewIn(ctx context.Context, s *pack.Store, at pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) (begun bool, err error) {
+func (a *Part) viewIn(ctx context.Context, s *pack.Store, at pack.Address, off, n uint64, all bool, sum digest.Sum, fn func([]byte) error) (begun bool, err error) {
 	view := s.View
 	if all {
 		view = s.Reread
 	}
-	if s != a.db.packs {
+	if s != a.host.Packs {
 		a.use(at.Pack, pack.Extent{From: at.Offset, To: at.Offset + at.Length}, 0)
 	}
-	compare := func(b []byte) error { return a.right(s == a.db.packs, at, b, sum) }
-	if n < at.Length && !a.known(s == a.db.packs, at, sum) {
+	compare := func(b []byte) error { return a.Right(s == a.host.Packs, at, b, sum) }
+	if n < at.Length && !a.Known(s == a.host.Packs, at, sum) {
 		if err := view(ctx, at, 0, at.Length, compare); err != nil {
 			return false, err
 		}
@@ -105,7 +107,7 @@ func payloadAt(at pack.Address) string {
 }
 
 // carry copies records out of the bucket.
-func (a *awayPart) carry(ctx context.Context, id pack.ID, need []pack.Extent) (n pack.Imported, err error) {
+func (a *Part) carry(ctx context.Context, id pack.ID, need []pack.Extent) (n pack.Imported, err error) {
 	select {
 	case a.room <- struct{}{}:
 		defer func() { <-a.room }()
@@ -116,13 +118,13 @@ func (a *awayPart) carry(ctx context.Context, id pack.ID, need []pack.Extent) (n
 	if err != nil {
 		return n, err
 	}
-	a.fetching()
+	a.Fetching()
 	came, err := a.makeRoom(ctx, id, need)
 	defer came()
 	if err != nil {
 		return n, err
 	}
-	d, err := a.depot(ctx)
+	d, err := a.Depot(ctx)
 	if err == nil {
 		_, n, err = transfer.ImportFrom(ctx, d, to, id, need, nil)
 	}
@@ -135,7 +137,7 @@ func (a *awayPart) carry(ctx context.Context, id pack.ID, need []pack.Extent) (n
 }
 
 // remove removes what was fetched of a pack.
-func (a *awayPart) remove(id pack.ID) error {
+func (a *Part) remove(id pack.ID) error {
 	defer a.forget()
 	to, err := a.scratch()
 	if err != nil {
@@ -154,7 +156,7 @@ type fetching struct {
 
 type wanted struct {
 	at    pack.Address
-	by    Asker
+	by    bucket.Asker
 	wrong bool // other bytes were fetched before
 	done  chan struct{}
 	err   error
@@ -172,15 +174,15 @@ const (
 	aheadGap = 256 << 10
 )
 
-// bring fetches a payload into awayDir. The wants of all readers that wait are fetched together.
-func (a *awayPart) bring(ctx context.Context, at pack.Address, damage error, wrong bool) error {
+// bring fetches a payload into [Dir]. The wants of all readers that wait are fetched together.
+func (a *Part) bring(ctx context.Context, at pack.Address, damage error, wrong bool) error {
 	if ctx.Value(lockedKey{}) != nil {
-		return errLocked
+		return ErrLocked
 	}
-	if err := a.covers(ctx, at, damage); err != nil {
+	if err := a.Covers(ctx, at, damage); err != nil {
 		return err
 	}
-	w := &wanted{at: at, by: askerOf(ctx), wrong: wrong, done: make(chan struct{})}
+	w := &wanted{at: at, by: bucket.AskerOf(ctx), wrong: wrong, done: make(chan struct{})}
 	a.mu.Lock()
 	f := a.wants[at.Pack]
 	if f == nil {
@@ -195,7 +197,7 @@ func (a *awayPart) bring(ctx context.Context, at pack.Address, damage error, wro
 	}
 	a.mu.Unlock()
 	if closed {
-		return ErrClosed
+		return catalog.ErrClosed
 	}
 	select {
 	case <-w.done:
@@ -203,17 +205,17 @@ func (a *awayPart) bring(ctx context.Context, at pack.Address, damage error, wro
 		return ctx.Err()
 	}
 	if w.err != nil {
-		return a.failed(ctx, payloadAt(at), w.err)
+		return a.Failed(ctx, payloadAt(at), w.err)
 	}
 	return nil
 }
 
 // serve fetches what is wanted of a pack, until nothing is.
-func (a *awayPart) serve(id pack.ID, f *fetching) {
-	most := a.most()
+func (a *Part) serve(id pack.ID, f *fetching) {
+	most := a.Most()
 	for {
 		a.mu.Lock()
-		list := f.take(uint64(most) / (2 * awayRequests))
+		list := f.take(uint64(most) / (2 * atOnce))
 		if len(list) == 0 {
 			f.busy = false
 			a.mu.Unlock()
@@ -279,27 +281,25 @@ type wrongError struct{ *pack.CorruptError }
 
 func (e wrongError) Unwrap() error { return e.CorruptError }
 
-// lend opens the file of the pack with a payload for a peer.
-func (db *DB) lend(ctx context.Context, at pack.Address) (*pack.File, error) {
-	if db.away == nil {
-		return db.packs.File(at)
-	}
+// Lend opens the file of the pack with a payload for a peer.
+func (a *Part) Lend(ctx context.Context, at pack.Address) (*pack.File, error) {
+	own := a.host.Packs
 	look := func([]byte) error { return nil }
-	err := db.packs.View(ctx, at, 0, at.Length, look)
+	err := own.View(ctx, at, 0, at.Length, look)
 	if err == nil {
-		return db.packs.File(at)
+		return own.File(at)
 	}
 	if !errors.As(err, new(*pack.CorruptError)) {
 		return nil, err
 	}
-	if err = db.away.view(ctx, at, 0, at.Length, false, digest.Sum{}, err, look); err != nil {
+	if err = a.viewAway(ctx, at, 0, at.Length, false, digest.Sum{}, err, look); err != nil {
 		return nil, err
 	}
 	// A peer has one file of a pack: if one is in packs/ too, it gets bytes.
-	if db.away.tight() || slices.ContainsFunc(db.packs.Infos(), func(i pack.Info) bool { return i.ID == at.Pack && !i.Missing }) {
+	if a.tight() || slices.ContainsFunc(own.Infos(), func(i pack.Info) bool { return i.ID == at.Pack && !i.Missing }) {
 		return nil, errors.ErrUnsupported
 	}
-	for _, s := range db.away.fetched() {
+	for _, s := range a.fetched() {
 		var f *pack.File
 		if f, err = s.File(at); err == nil {
 			return f, nil

@@ -9,10 +9,10 @@ import (
 	"slices"
 
 	"github.com/zarrdb/zarrdb/kv"
-	"github.com/zarrdb/zarrdb/kv/digest"
-	"github.com/zarrdb/zarrdb/kv/gather"
 	"github.com/zarrdb/zarrdb/kv/pack"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/away"
+	"github.com/zarrdb/zarrdb/txn/internal/bucket"
 	"github.com/zarrdb/zarrdb/txn/internal/care"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
@@ -51,11 +51,6 @@ func (db *DB) answerFetchPayloads(ctx context.Context, o FetchPayloadsOptions, r
 // fetchBatch bounds the payloads and bytes that are looked for, fetched and compared at a time.
 const fetchBatch, fetchBatchBytes = 1 << 16, 1 << 30
 
-type payloadHere struct {
-	at  pack.Address
-	sum digest.Sum
-}
-
 func (db *DB) fetchPayloads(ctx context.Context, o FetchPayloadsOptions) (_ *FetchPayloadsReport, err error) {
 	defer wrap(&err, "fetch payloads")
 	s, err := db.Snapshot(ctx, o.Commit)
@@ -64,23 +59,23 @@ func (db *DB) fetchPayloads(ctx context.Context, o FetchPayloadsOptions) (_ *Fet
 	}
 	defer s.Close()
 	r := &FetchPayloadsReport{}
-	var before counts
+	var before bucket.Counts
 	if db.away != nil {
 		if db.opts.ReadOnly {
 			return nil, db.opts.readOnly()
 		}
-		before = db.away.store.count()
+		before = db.away.Store.Count()
 	}
 	prefix := ""
 	if o.Path != "" {
 		prefix = o.Path + "/"
 	}
-	each := func(fn func(payloadHere) error) error {
+	each := func(fn func(away.Payload) error) error {
 		one := func(v tree.Value) error {
 			if v.Kind != tree.KindNative {
 				return nil
 			}
-			return fn(payloadHere{catalog.AddressOf(v), v.Sum})
+			return fn(away.Payload{At: catalog.AddressOf(v), Sum: v.Sum})
 		}
 		found := prefix == ""
 		for it, err := range db.space.Scan(ctx, s.commit.Root, prefix) {
@@ -104,23 +99,23 @@ func (db *DB) fetchPayloads(ctx context.Context, o FetchPayloadsOptions) (_ *Fet
 		return one(v)
 	}
 	var room int64
-	if err := each(func(p payloadHere) error {
-		r.Total += int64(p.at.Length)
-		room += onDisk(pack.Extent{To: p.at.Length})
+	if err := each(func(p away.Payload) error {
+		r.Total += int64(p.At.Length)
+		room += away.OnDisk(pack.Extent{To: p.At.Length})
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	if db.away != nil && room > db.away.most() {
-		return nil, fmt.Errorf("%w: the part has %d bytes, and at most %d that were fetched are kept; \"zarrdb gc --away-size\" changes the limit", kv.ErrTooLarge, r.Total, db.away.most())
+	if db.away != nil && room > db.away.Most() {
+		return nil, fmt.Errorf("%w: the part has %d bytes, and at most %d that were fetched are kept; \"zarrdb gc --away-size\" changes the limit", kv.ErrTooLarge, r.Total, db.away.Most())
 	}
-	var batch []payloadHere
+	var batch []away.Payload
 	var size uint64
 	end := func() error {
 		err := db.fetchBatch(ctx, batch, r)
 		batch, size = batch[:0], 0
 		if db.away != nil {
-			now := db.away.store.count()
+			now := db.away.Store.Count()
 			r.Requests, r.Received = now.Requests-before.Requests, now.Received-before.Received
 		}
 		if err == nil && o.Progress != nil {
@@ -128,8 +123,8 @@ func (db *DB) fetchPayloads(ctx context.Context, o FetchPayloadsOptions) (_ *Fet
 		}
 		return err
 	}
-	err = each(func(p payloadHere) error {
-		batch, size = append(batch, p), size+p.at.Length
+	err = each(func(p away.Payload) error {
+		batch, size = append(batch, p), size+p.At.Length
 		if len(batch) < fetchBatch && size < fetchBatchBytes {
 			return nil
 		}
@@ -139,68 +134,31 @@ func (db *DB) fetchPayloads(ctx context.Context, o FetchPayloadsOptions) (_ *Fet
 }
 
 // fetchBatch fetches payloads that are not here, several packs at a time, and compares all.
-func (db *DB) fetchBatch(ctx context.Context, batch []payloadHere, r *FetchPayloadsReport) error {
-	slices.SortFunc(batch, func(a, b payloadHere) int {
-		return cmp.Or(bytes.Compare(a.at.Pack[:], b.at.Pack[:]), cmp.Compare(a.at.Offset, b.at.Offset))
+func (db *DB) fetchBatch(ctx context.Context, batch []away.Payload, r *FetchPayloadsReport) error {
+	slices.SortFunc(batch, func(a, b away.Payload) int {
+		return cmp.Or(bytes.Compare(a.At.Pack[:], b.At.Pack[:]), cmp.Compare(a.At.Offset, b.At.Offset))
 	})
 	if db.away != nil {
-		if err := db.away.fetchAll(ctx, batch, r); err != nil {
+		n, err := db.away.FetchAll(ctx, db.carried(), batch)
+		if r.Fetched += n; err != nil {
 			return err
 		}
 	}
 	for _, p := range batch {
-		err := ctx.Err()
-		switch {
-		case err != nil:
-		case db.away != nil:
-			err = db.viewOrFetch(ctx, p.at, 0, p.at.Length, false, p.sum, func([]byte) error { return nil })
-		default:
-			err = db.view(ctx, p.at, 0, p.at.Length, false, func(b []byte) error { return care.CompareSum(p.at, b, p.sum) })
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		if err != nil {
+		compare := func(b []byte) error {
+			if db.away != nil { // which has compared them
+				return nil
+			}
+			return care.CompareSum(p.At, b, p.Sum)
+		}
+		if err := db.home.view(ctx, p.At, 0, p.At.Length, false, p.Sum, compare); err != nil {
 			return err
 		}
 		r.Payloads++
-		r.Bytes += int64(p.at.Length)
+		r.Bytes += int64(p.At.Length)
 	}
 	return nil
-}
-
-// fetchAll fetches payloads, which ascend. What cannot be had is found when they are compared.
-func (a *awayPart) fetchAll(ctx context.Context, batch []payloadHere, r *FetchPayloadsReport) error {
-	var ids []pack.ID
-	need := map[pack.ID][]pack.Extent{}
-	from := a.db.carried()
-	for _, p := range slices.Compact(slices.Clone(batch)) {
-		if p.at.Length == 0 {
-			continue
-		}
-		if need[p.at.Pack] == nil {
-			ids = append(ids, p.at.Pack)
-		}
-		need[p.at.Pack] = append(need[p.at.Pack], pack.Extent{From: p.at.Offset, To: p.at.Offset + p.at.Length})
-	}
-	got := make([]int64, len(ids))
-	err := gather.Each(ctx, 4, len(ids), func(ctx context.Context, i int) error {
-		left, err := from.NotHere(ctx, ids[i], need[ids[i]])
-		for len(left) > 0 && err == nil {
-			n := 1 // some at a time, so that it ends soon if ctx does
-			for n < min(len(left), 4096) && left[n].To-left[0].From < 256<<20 {
-				n++
-			}
-			var came pack.Imported
-			if came, err = a.carry(a.as(askerOf(ctx)), ids[i], left[:n]); err == nil {
-				err = ctx.Err()
-			}
-			got[i], left = got[i]+int64(came.Written), left[n:]
-		}
-		if err != nil && !errors.Is(err, kv.ErrCorrupt) {
-			return a.failed(ctx, "a part of the payloads", err)
-		}
-		return nil
-	})
-	for _, n := range got {
-		r.Fetched += n
-	}
-	return err
 }

@@ -1,9 +1,8 @@
-package txn
+package away
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -13,28 +12,29 @@ import (
 	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/kv/pack"
+	"github.com/zarrdb/zarrdb/txn/internal/collect"
 )
 
-// awayRoom keeps awayDir below a limit: what was used least recently goes first, in ranges of packs. What was fetched before the database was
+// room keeps [Dir] below a limit: what was used least recently goes first, in ranges of packs. What was fetched before the database was
 // opened counts as not used. A file that another process has mapped is not cut: it is removed as a whole, and the process keeps it.
-type awayRoom struct {
+type room struct {
 	mu     sync.Mutex
 	limit  int64 // 0: a tenth of the free disk, once it is known
 	size   int64 // at most so much is on disk; -1 if that is not known
 	coming int64 // of that, is on its way
 	clock  uint64
-	used   map[awayRange]*awayUse
+	used   map[span]*use
 
 	evicting ctxlock.Lock
 }
 
-// awayRange is a part of a pack, by the offsets at which payloads begin.
-type awayRange struct {
+// span is a part of a pack, by the offsets at which payloads begin.
+type span struct {
 	pack pack.ID
 	at   uint64
 }
 
-type awayUse struct {
+type use struct {
 	pack.Extent        // of payloads
 	bytes       int64  // about so much is on disk
 	last        uint64 // when it was used
@@ -48,8 +48,8 @@ const (
 	diskBlock = 4 << 10
 )
 
-// onDisk is at least what a range of records takes.
-func onDisk(e pack.Extent) int64 {
+// OnDisk is at least what a range of records takes.
+func OnDisk(e pack.Extent) int64 {
 	n := int64(e.To - e.From)
 	return n + n>>10 + 3*diskBlock // with headers and checksums
 }
@@ -58,14 +58,14 @@ func onDisk(e pack.Extent) int64 {
 func rangeOf(limit int64) uint64 { return uint64(min(max(limit/rangeShare, leastRange), mostRange)) }
 
 // use notes that payloads are read, or that bytes of them are about to come.
-func (a *awayPart) use(id pack.ID, e pack.Extent, bytes int64) {
+func (a *Part) use(id pack.ID, e pack.Extent, bytes int64) {
 	r := &a.kept
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := awayRange{id, e.From / rangeOf(r.limit)}
+	key := span{id, e.From / rangeOf(r.limit)}
 	u := r.used[key]
 	if u == nil {
-		u = &awayUse{Extent: e, bytes: max(onDisk(e)-bytes, 0)}
+		u = &use{Extent: e, bytes: max(OnDisk(e)-bytes, 0)}
 		r.used[key] = u
 	}
 	u.From, u.To = min(u.From, e.From), max(u.To, e.To)
@@ -77,29 +77,29 @@ func (a *awayPart) use(id pack.ID, e pack.Extent, bytes int64) {
 	}
 }
 
-// most returns the limit.
-func (a *awayPart) most() int64 {
+// Most returns the limit.
+func (a *Part) Most() int64 {
 	r := &a.kept
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.limit == 0 {
-		r.limit = tenthOfDisk(a.dirOfRoom())
+		r.limit = TenthOfDisk(a.dirOfRoom())
 	}
 	return r.limit
 }
 
 // dirOfRoom is where payloads come.
-func (a *awayPart) dirOfRoom() string {
+func (a *Part) dirOfRoom() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.temporary != "" {
 		return a.temporary
 	}
-	return a.db.fs.PathJoin(a.db.dir, awayDir)
+	return a.host.FS.PathJoin(a.host.Dir, Dir)
 }
 
-// tenthOfDisk is the limit if nothing else is said.
-func tenthOfDisk(dir string) int64 {
+// TenthOfDisk is the limit if nothing else is said.
+func TenthOfDisk(dir string) int64 {
 	free, err := index.DiskFree(dir)
 	if err != nil {
 		return math.MaxInt64
@@ -108,20 +108,20 @@ func tenthOfDisk(dir string) int64 {
 }
 
 // tight reports whether files of packs are not to be given to other processes, because they may have to be cut.
-func (a *awayPart) tight() bool {
-	most := a.most()
+func (a *Part) tight() bool {
+	most := a.Most()
 	a.kept.mu.Lock()
 	defer a.kept.mu.Unlock()
 	return a.kept.size > most/2
 }
 
 // makeRoom makes room for ranges of a pack that are about to come. came is called when they are there.
-func (a *awayPart) makeRoom(ctx context.Context, id pack.ID, need []pack.Extent) (came func(), err error) {
+func (a *Part) makeRoom(ctx context.Context, id pack.ID, need []pack.Extent) (came func(), err error) {
 	var n int64
 	for _, e := range need {
-		n += onDisk(e)
+		n += OnDisk(e)
 	}
-	most := a.most()
+	most := a.Most()
 	r := &a.kept
 	r.mu.Lock()
 	fits := r.size >= 0 && r.size+n <= most
@@ -130,7 +130,7 @@ func (a *awayPart) makeRoom(ctx context.Context, id pack.ID, need []pack.Extent)
 		err = a.evict(ctx, most, n)
 	}
 	for _, e := range need {
-		a.use(id, e, onDisk(e))
+		a.use(id, e, OnDisk(e))
 	}
 	add := func(n int64) {
 		r.mu.Lock()
@@ -142,7 +142,7 @@ func (a *awayPart) makeRoom(ctx context.Context, id pack.ID, need []pack.Extent)
 }
 
 // evict makes room for n bytes below a limit. If not all fits, it frees a tenth more, so that it need not begin again soon.
-func (a *awayPart) evict(ctx context.Context, most, n int64) error {
+func (a *Part) evict(ctx context.Context, most, n int64) error {
 	r := &a.kept
 	if err := r.evicting.Lock(ctx); err != nil {
 		return err
@@ -153,8 +153,8 @@ func (a *awayPart) evict(ctx context.Context, most, n int64) error {
 		return err
 	}
 	for round := range evictRounds {
-		var use DiskUse
-		use.Measure(a.db.fs, a.dirOfRoom())
+		var use collect.DiskUse
+		use.Measure(a.host.FS, a.dirOfRoom())
 		size := use.Total()
 		goal := most - n
 		if round > 0 {
@@ -196,16 +196,16 @@ const evictRounds = 64
 
 // victims forgets the ranges that were used least recently, of about so many bytes, and returns their packs. The first round
 // forgets no range, so that payloads that were not used at all go first. The caller holds mu.
-func (r *awayRoom) victims(round int, bytes int64) map[pack.ID]bool {
-	type use struct {
-		awayRange
-		*awayUse
+func (r *room) victims(round int, bytes int64) map[pack.ID]bool {
+	type ranked struct {
+		span
+		*use
 	}
-	var all []use
+	var all []ranked
 	for key, u := range r.used {
-		all = append(all, use{key, u})
+		all = append(all, ranked{key, u})
 	}
-	slices.SortFunc(all, func(a, b use) int { return cmp.Compare(a.last, b.last) })
+	slices.SortFunc(all, func(a, b ranked) int { return cmp.Compare(a.last, b.last) })
 	out := map[pack.ID]bool{}
 	for _, u := range all {
 		if round == 0 || bytes <= 0 {
@@ -213,13 +213,13 @@ func (r *awayRoom) victims(round int, bytes int64) map[pack.ID]bool {
 		}
 		bytes -= u.bytes
 		out[u.pack] = true
-		delete(r.used, u.awayRange)
+		delete(r.used, u.span)
 	}
 	return out
 }
 
 // live returns the ranges of a pack that stay.
-func (r *awayRoom) live(id pack.ID) (out []pack.Extent) {
+func (r *room) live(id pack.ID) (out []pack.Extent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, u := range r.used {
@@ -240,29 +240,25 @@ func (r *awayRoom) live(id pack.ID) (out []pack.Extent) {
 	return out[:n]
 }
 
-// setLimit changes the limit of awayDir, also for later, and returns how much it freed.
-func (a *awayPart) setLimit(ctx context.Context, limit int64) (int64, error) {
-	at := a.at
+// SetLimit changes the limit of [Dir], also for later, and returns how much it freed.
+func (a *Part) SetLimit(ctx context.Context, limit int64) (int64, error) {
+	at := a.At
 	at.Size = limit
-	b, err := json.Marshal(at)
-	if err == nil {
-		err = index.ReplaceSmall(a.db.opts.FS, a.db.dir, awayFile, append(b, '\n'))
-	}
-	if err != nil {
+	if err := at.write(a.host.FS, a.host.Dir); err != nil {
 		return 0, fmt.Errorf("away size: %w", err)
 	}
 	r := &a.kept
 	r.mu.Lock()
 	r.limit = limit
 	was := r.used
-	r.used = make(map[awayRange]*awayUse, len(was))
+	r.used = make(map[span]*use, len(was))
 	for key, u := range was {
-		r.used[awayRange{key.pack, u.From / rangeOf(limit)}] = u // of two in one range the other one counts as not used
+		r.used[span{key.pack, u.From / rangeOf(limit)}] = u // of two in one range the other one counts as not used
 	}
 	r.mu.Unlock()
-	var before, after DiskUse
-	before.Measure(a.db.fs, a.dirOfRoom())
-	err = a.evict(ctx, limit, 0)
-	after.Measure(a.db.fs, a.dirOfRoom())
+	var before, after collect.DiskUse
+	before.Measure(a.host.FS, a.dirOfRoom())
+	err := a.evict(ctx, limit, 0)
+	after.Measure(a.host.FS, a.dirOfRoom())
 	return max(before.Total()-after.Total(), 0), err
 }

@@ -1,4 +1,4 @@
-package txn
+package away
 
 import (
 	"context"
@@ -9,50 +9,45 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/depot"
 	"github.com/zarrdb/zarrdb/kv/tree"
+	"github.com/zarrdb/zarrdb/txn/internal/bucket"
+	"github.com/zarrdb/zarrdb/txn/internal/catalog"
 )
 
 // pageFlight is a page that is being fetched.
 type pageFlight struct {
 	done chan struct{}
 	one  bool // no other page was asked for with it
-	by   Asker
+	by   bucket.Asker
 	page []byte
 	err  error
 }
 
-// awayPages are the committed pages, of which some are away.
-type awayPages struct {
-	indexPages
-	a *awayPart
+// Pages are the committed pages, of which some are away.
+type Pages struct {
+	Local
+	a *Part
 }
 
 var (
-	_ tree.Pages      = awayPages{}
-	_ tree.PageViewer = awayPages{}
-	_ tree.FarPages   = awayPages{}
+	_ tree.Pages      = Pages{}
+	_ tree.PageViewer = Pages{}
+	_ tree.FarPages   = Pages{}
 )
 
-// pages are the committed pages. Those that are away are fetched.
-func (db *DB) pages() tree.Pages { return db.withAway(db.committed()) }
+// Over returns pages of which some are away.
+func (a *Part) Over(p Local) tree.Pages { return Pages{p, a} }
 
-func (db *DB) withAway(p indexPages) tree.Pages {
-	if db.away == nil {
-		return p
-	}
-	return awayPages{p, db.away}
-}
-
-func (p awayPages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
-	b, err := p.indexPages.GetPage(ctx, name)
+func (p Pages) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	b, err := p.Local.GetPage(ctx, name)
 	if errors.Is(err, tree.ErrMissing) {
 		return p.a.page(ctx, name)
 	}
 	return b, err
 }
 
-func (p awayPages) ViewPage(ctx context.Context, name tree.Name, fn func([]byte) error) error {
+func (p Pages) ViewPage(ctx context.Context, name tree.Name, fn func([]byte) error) error {
 	called := false
-	err := p.indexPages.ViewPage(ctx, name, func(b []byte) error {
+	err := p.Local.ViewPage(ctx, name, func(b []byte) error {
 		called = true
 		return fn(b)
 	})
@@ -67,11 +62,11 @@ func (p awayPages) ViewPage(ctx context.Context, name tree.Name, fn func([]byte)
 }
 
 // Far implements [tree.FarPages].
-func (p awayPages) Far() int { return tree.MaxFar }
+func (p Pages) Far() int { return tree.MaxFar }
 
 // GetPages gets all that are away with one batch of requests.
-func (p awayPages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
-	from, out := p.batch(ctx, names), make([][]byte, len(names))
+func (p Pages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, error) {
+	from, out := p.Batch(ctx, names), make([][]byte, len(names))
 	for i, name := range names {
 		err := tree.ViewPage(ctx, from, name, func(b []byte) error { out[i] = slices.Clone(b); return nil })
 		if err != nil && i > 0 {
@@ -85,12 +80,12 @@ func (p awayPages) GetPages(ctx context.Context, names []tree.Name) ([][]byte, e
 
 // flightPages are pages of which those that are away are being fetched.
 type flightPages struct {
-	awayPages
+	Pages
 	flights map[tree.Name]*pageFlight
 }
 
-// batch has all pages that are away fetched with one batch of requests.
-func (p awayPages) batch(ctx context.Context, names []tree.Name) tree.Pages {
+// Batch has all pages that are away fetched with one batch of requests.
+func (p Pages) Batch(ctx context.Context, names []tree.Name) tree.Pages {
 	missing := p.missing(names)
 	b := flightPages{p, make(map[tree.Name]*pageFlight, len(missing))}
 	for i, f := range p.a.fetch(ctx, missing) {
@@ -110,19 +105,19 @@ func (p flightPages) ViewPage(ctx context.Context, name tree.Name, fn func([]byt
 			return fn(f.page)
 		}
 	}
-	return p.awayPages.ViewPage(ctx, name, fn)
+	return p.Pages.ViewPage(ctx, name, fn)
 }
 
 // GetPath gets one page: the next one is not known before.
-func (p awayPages) GetPath(ctx context.Context, name tree.Name, _ []byte) ([][]byte, error) {
+func (p Pages) GetPath(ctx context.Context, name tree.Name, _ []byte) ([][]byte, error) {
 	b, err := p.GetPage(ctx, name)
 	return [][]byte{b}, err
 }
 
 // missing returns the names of pages that are not here.
-func (p awayPages) missing(names []tree.Name) (out []tree.Name) {
+func (p Pages) missing(names []tree.Name) (out []tree.Name) {
 	for _, name := range names {
-		if errors.Is(p.indexPages.ViewPage(context.Background(), name, func([]byte) error { return nil }), tree.ErrMissing) {
+		if errors.Is(p.Local.ViewPage(context.Background(), name, func([]byte) error { return nil }), tree.ErrMissing) {
 			out = append(out, name)
 		}
 	}
@@ -130,12 +125,12 @@ func (p awayPages) missing(names []tree.Name) (out []tree.Name) {
 }
 
 // page fetches a page.
-func (a *awayPart) page(ctx context.Context, name tree.Name) ([]byte, error) {
+func (a *Part) page(ctx context.Context, name tree.Name) ([]byte, error) {
 	if ctx.Value(lockedKey{}) != nil {
-		return nil, errLocked
+		return nil, ErrLocked
 	}
 	var f *pageFlight
-	for f == nil || f.err != nil && (!f.one || f.by != askerOf(ctx)) { // the error may be that of another page or process
+	for f == nil || f.err != nil && (!f.one || f.by != bucket.AskerOf(ctx)) { // the error may be that of another page or process
 		f = a.fetch(ctx, []tree.Name{name})[0]
 		select {
 		case <-f.done:
@@ -144,21 +139,21 @@ func (a *awayPart) page(ctx context.Context, name tree.Name) ([]byte, error) {
 		}
 	}
 	if errors.Is(f.err, depot.ErrLeft) {
-		return nil, fmt.Errorf("page %v, which is not in the remote %s either: %w", name, a.at.URL, tree.ErrMissing)
+		return nil, fmt.Errorf("page %v, which is not in the remote %s either: %w", name, a.At.URL, tree.ErrMissing)
 	}
 	if f.err != nil {
-		return nil, a.failed(ctx, fmt.Sprintf("page %v", name), f.err)
+		return nil, a.Failed(ctx, fmt.Sprintf("page %v", name), f.err)
 	}
 	return f.page, nil
 }
 
 // fetch has pages fetched, each once, whoever asks at the same time. It does not wait.
-func (a *awayPart) fetch(ctx context.Context, names []tree.Name) []*pageFlight {
+func (a *Part) fetch(ctx context.Context, names []tree.Name) []*pageFlight {
 	out := make([]*pageFlight, len(names))
 	if len(names) == 0 || ctx.Value(lockedKey{}) != nil {
 		return out
 	}
-	by := askerOf(ctx)
+	by := bucket.AskerOf(ctx)
 	var own []tree.Name
 	var flights []*pageFlight
 	a.mu.Lock()
@@ -174,7 +169,7 @@ func (a *awayPart) fetch(ctx context.Context, names []tree.Name) []*pageFlight {
 	defer a.mu.Unlock()
 	switch {
 	case a.closed:
-		a.landed(own, flights, nil, ErrClosed)
+		a.landed(own, flights, nil, catalog.ErrClosed)
 	case len(own) > 0:
 		a.out.Go(func() { a.land(a.as(by), own, flights) })
 	}
@@ -185,8 +180,8 @@ func (a *awayPart) fetch(ctx context.Context, names []tree.Name) []*pageFlight {
 const pagesBeside = 256 << 10
 
 // land fetches pages and puts them into the index.
-func (a *awayPart) land(ctx context.Context, names []tree.Name, flights []*pageFlight) {
-	keep := !a.db.opts.ReadOnly
+func (a *Part) land(ctx context.Context, names []tree.Name, flights []*pageFlight) {
+	keep := !a.host.ReadOnly
 	all, pages, err := a.get(ctx, names, keep)
 	if half := len(names) / 2; half > 0 && (errors.Is(err, kv.ErrCorrupt) || errors.Is(err, depot.ErrLeft)) { // of one of them
 		a.land(ctx, names[:half], flights[:half])
@@ -194,12 +189,11 @@ func (a *awayPart) land(ctx context.Context, names []tree.Name, flights []*pageF
 		return
 	}
 	if err == nil && keep {
-		batch := a.db.idx.NewBatch()
-		defer batch.Close()
+		came := make(map[tree.Name][]byte, len(all))
 		for i, name := range all {
-			batch.PutPage(name, pages[i])
+			came[name] = pages[i]
 		}
-		_ = batch.Commit(false) // on a full disk, they are fetched again
+		_ = a.host.Pages.Spill(context.Background(), came) // on a full disk, they are fetched again
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -207,7 +201,7 @@ func (a *awayPart) land(ctx context.Context, names []tree.Name, flights []*pageF
 }
 
 // landed ends flights. mu is held.
-func (a *awayPart) landed(names []tree.Name, flights []*pageFlight, pages [][]byte, err error) {
+func (a *Part) landed(names []tree.Name, flights []*pageFlight, pages [][]byte, err error) {
 	for i, f := range flights {
 		delete(a.pages, names[i])
 		if f.err = err; err == nil {
@@ -218,7 +212,7 @@ func (a *awayPart) landed(names []tree.Name, flights []*pageFlight, pages [][]by
 }
 
 // get returns pages in the order of names. With keep, those that lie beside a lone page follow.
-func (a *awayPart) get(ctx context.Context, names []tree.Name, keep bool) ([]tree.Name, [][]byte, error) {
+func (a *Part) get(ctx context.Context, names []tree.Name, keep bool) ([]tree.Name, [][]byte, error) {
 	select {
 	case a.room <- struct{}{}:
 		defer func() { <-a.room }()
@@ -229,7 +223,7 @@ func (a *awayPart) get(ctx context.Context, names []tree.Name, keep bool) ([]tre
 	for i, name := range names {
 		ids[i] = depot.ID(name)
 	}
-	d, err := a.depot(ctx)
+	d, err := a.Depot(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -239,7 +233,7 @@ func (a *awayPart) get(ctx context.Context, names []tree.Name, keep bool) ([]tre
 			for _, id := range more[1:] {
 				beside = append(beside, tree.Name(id))
 			}
-			all := append(names[:1:1], awayPages{a.db.committed(), a}.missing(beside)...)
+			all := append(names[:1:1], Pages{a.host.Pages, a}.missing(beside)...)
 			more = more[:1]
 			for _, name := range all[1:] {
 				more = append(more, depot.ID(name))
@@ -253,9 +247,9 @@ func (a *awayPart) get(ctx context.Context, names []tree.Name, keep bool) ([]tre
 	return names, pages, err
 }
 
-// lists returns nil if the bucket has a page, and tree.ErrMissing if not. It reads the index of the bucket, which is mostly here.
-func (a *awayPart) lists(ctx context.Context, name tree.Name) error {
-	d, err := a.depot(ctx)
+// Lists returns nil if the bucket has a page, and tree.ErrMissing if not. It reads the index of the bucket, which is mostly here.
+func (a *Part) Lists(ctx context.Context, name tree.Name) error {
+	d, err := a.Depot(ctx)
 	for try := 0; err == nil; try++ {
 		var has []bool
 		if has, err = d.HasPages(ctx, []depot.ID{depot.ID(name)}); err != nil {
@@ -264,7 +258,7 @@ func (a *awayPart) lists(ctx context.Context, name tree.Name) error {
 		if has[0] {
 			return nil
 		}
-		missing := fmt.Errorf("page %v, which is not in the remote %s either: %w", name, a.at.URL, tree.ErrMissing)
+		missing := fmt.Errorf("page %v, which is not in the remote %s either: %w", name, a.At.URL, tree.ErrMissing)
 		if try > 0 {
 			return missing
 		}
@@ -272,5 +266,5 @@ func (a *awayPart) lists(ctx context.Context, name tree.Name) error {
 			return a.unasked(ctx, missing, err)
 		}
 	}
-	return a.failed(ctx, fmt.Sprintf("page %v", name), err)
+	return a.Failed(ctx, fmt.Sprintf("page %v", name), err)
 }

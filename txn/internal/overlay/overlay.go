@@ -1,4 +1,4 @@
-package txn
+package overlay
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 	"github.com/zarrdb/zarrdb/kv/tree"
 )
 
-// overlay is the page store of a session: pages it made are private, in memory
+// Overlay is the page store of a session: pages it made are private, in memory
 // until they outgrow a bound and then in the index, where nothing names them.
 //
 // Pages are made bottom-up, so what a spilled page names was spilled before or
 // with it: a walk from a root that stops at pages which are not in memory
-// finds every page that still has to be written. ([overlays] keep that true for
+// finds every page that still has to be written. ([Group] keep that true for
 // pages that name those of another overlay.)
-type overlay struct {
-	below tree.Pages
-	bound int64
+type Overlay struct {
+	Below tree.Pages
+	Bound int64
 
 	// spilling is held while pages go below, which may be a request to another process.
 	spilling ctxlock.Lock
@@ -37,48 +37,43 @@ type overlay struct {
 	uncounted int64
 }
 
-var _ tree.Pages = (*overlay)(nil)
+var _ tree.Pages = (*Overlay)(nil)
 
-// spiller is a page store below an overlay, which takes the pages beyond the bound of the overlay.
-type spiller interface {
-	spill(ctx context.Context, pages map[tree.Name][]byte) error
+// Spiller is a page store below an overlay, which takes the pages beyond the bound of the overlay.
+type Spiller interface {
+	Spill(ctx context.Context, pages map[tree.Name][]byte) error
 }
 
-func (p indexPages) spill(_ context.Context, pages map[tree.Name][]byte) error {
-	batch := p.idx.NewBatch()
-	defer batch.Close()
-	for name, page := range pages {
-		batch.PutPage(name, page)
-	}
-	return batch.Commit(false)
+// New returns an overlay of pages below. Those beyond bound bytes go there, if it is a [Spiller].
+func New(below tree.Pages, bound int64) *Overlay {
+	return &Overlay{Below: below, Bound: bound, pages: map[tree.Name][]byte{}}
 }
 
-func newOverlay(below tree.Pages, bound int64) *overlay {
-	return &overlay{below: below, bound: bound, pages: map[tree.Name][]byte{}}
-}
-
-func (o *overlay) own(name tree.Name) []byte {
+// Own returns a page that is in memory, nil if it is not.
+func (o *Overlay) Own(name tree.Name) []byte {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.pages[name]
 }
 
-func (o *overlay) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
-	if b := o.own(name); b != nil {
+// GetPage implements [tree.Pages].
+func (o *Overlay) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	if b := o.Own(name); b != nil {
 		return b, nil
 	}
-	return o.below.GetPage(ctx, name)
+	return o.Below.GetPage(ctx, name)
 }
 
-func (o *overlay) PutPage(ctx context.Context, name tree.Name, page []byte) error {
+// PutPage implements [tree.Pages].
+func (o *Overlay) PutPage(ctx context.Context, name tree.Name, page []byte) error {
 	if !o.put(name, page) {
 		return nil
 	}
-	return o.spill(ctx)
+	return o.Spill(ctx)
 }
 
 // put keeps a page in memory, and reports whether they outgrow the bound.
-func (o *overlay) put(name tree.Name, page []byte) (full bool) {
+func (o *Overlay) put(name tree.Name, page []byte) (full bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, ok := o.pages[name]; !ok {
@@ -88,29 +83,29 @@ func (o *overlay) put(name tree.Name, page []byte) (full bool) {
 	if o.logs {
 		o.names = append(o.names, name)
 	}
-	return o.bytes > o.bound
+	return o.bytes > o.Bound
 }
 
-// log begins to note which pages come, and returns how many have.
-func (o *overlay) log() int {
+// Log begins to note which pages come, and returns how many have.
+func (o *Overlay) Log() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.logs = true
 	return len(o.names)
 }
 
-// logged returns the pages that came after so many, and ends the notes.
-func (o *overlay) logged(after int) []tree.Name {
+// Logged returns the pages that came after so many, and ends the notes.
+func (o *Overlay) Logged(after int) []tree.Name {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.logs = false
 	return o.names[after:len(o.names):len(o.names)]
 }
 
-// spill moves every page to the index without waiting for the disk: the synced
+// Spill moves every page to the index without waiting for the disk: the synced
 // batch of the savepoint or commit comes later in the same log. Pages are read from
 // memory until they are there.
-func (o *overlay) spill(ctx context.Context) error {
+func (o *Overlay) Spill(ctx context.Context) error {
 	if err := o.spilling.Lock(ctx); err != nil {
 		return err
 	}
@@ -119,7 +114,7 @@ func (o *overlay) spill(ctx context.Context) error {
 	if len(pages) == 0 {
 		return nil
 	}
-	if err := o.below.(spiller).spill(ctx, pages); err != nil {
+	if err := o.Below.(Spiller).Spill(ctx, pages); err != nil {
 		return fmt.Errorf("txn: spill pages of a session: %w", err)
 	}
 	o.mu.Lock()
@@ -132,7 +127,7 @@ func (o *overlay) spill(ctx context.Context) error {
 }
 
 // toSpill returns the pages that are in memory. From now on the collector spares them.
-func (o *overlay) toSpill() map[tree.Name][]byte {
+func (o *Overlay) toSpill() map[tree.Name][]byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.spilled == nil {
@@ -145,15 +140,15 @@ func (o *overlay) toSpill() map[tree.Name][]byte {
 }
 
 // remove forgets a page, if it is still there. The caller holds mu.
-func (o *overlay) remove(name tree.Name) {
+func (o *Overlay) remove(name tree.Name) {
 	if b, ok := o.pages[name]; ok {
 		delete(o.pages, name)
 		o.bytes -= int64(len(b))
 	}
 }
 
-// countSpilled returns how many bytes went to the index since the last call.
-func (o *overlay) countSpilled() int64 {
+// CountSpilled returns how many bytes went to the index since the last call.
+func (o *Overlay) CountSpilled() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := o.uncounted
@@ -161,8 +156,8 @@ func (o *overlay) countSpilled() int64 {
 	return n
 }
 
-// eachSpilled calls fn with the names of pages that were spilled.
-func (o *overlay) eachSpilled(fn func(tree.Name)) {
+// EachSpilled calls fn with the names of pages that were spilled.
+func (o *Overlay) EachSpilled(fn func(tree.Name)) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	for name := range o.spilled {
@@ -170,8 +165,8 @@ func (o *overlay) eachSpilled(fn func(tree.Name)) {
 	}
 }
 
-// drop forgets pages that have been written.
-func (o *overlay) drop(names map[tree.Name]struct{}) {
+// Drop forgets pages that have been written.
+func (o *Overlay) Drop(names map[tree.Name]struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for name := range names {
@@ -179,37 +174,47 @@ func (o *overlay) drop(names map[tree.Name]struct{}) {
 	}
 }
 
-// forget drops everything that is in memory.
-func (o *overlay) forget() {
+// Forget drops everything that is in memory.
+func (o *Overlay) Forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.pages)
 	o.bytes = 0
 }
 
-func (o *overlay) empty() bool {
+// Size is how many bytes are in memory.
+func (o *Overlay) Size() int64 {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.bytes
+}
+
+// Empty reports whether no page is in memory.
+func (o *Overlay) Empty() bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return len(o.pages) == 0
 }
 
-// overlays is the page store of a commit group: it sees the private pages of
+// Group is the page store of a commit group: it sees the private pages of
 // every session in the group and puts new ones into the first.
-type overlays []*overlay
+type Group []*Overlay
 
-var _ tree.Pages = overlays(nil)
+var _ tree.Pages = Group(nil)
 
-func (g overlays) own(name tree.Name) []byte {
+// Own returns a page that one of the sessions has in memory.
+func (g Group) Own(name tree.Name) []byte {
 	for _, o := range g {
-		if b := o.own(name); b != nil {
+		if b := o.Own(name); b != nil {
 			return b
 		}
 	}
 	return nil
 }
 
-func (g overlays) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
-	if b := g.own(name); b != nil {
+// GetPage implements [tree.Pages].
+func (g Group) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
+	if b := g.Own(name); b != nil {
 		return b, nil
 	}
 	// A page may have gone from memory to the index between the two looks.
@@ -218,27 +223,27 @@ func (g overlays) GetPage(ctx context.Context, name tree.Name) ([]byte, error) {
 
 // PutPage implements [tree.Pages]. A page of the group may name pages of any
 // session in it, so those are spilled before it is.
-func (g overlays) PutPage(ctx context.Context, name tree.Name, page []byte) error {
+func (g Group) PutPage(ctx context.Context, name tree.Name, page []byte) error {
 	first := g[0]
 	if !first.put(name, page) {
 		return nil
 	}
 	for _, o := range g[1:] {
-		if err := o.spill(ctx); err != nil {
+		if err := o.Spill(ctx); err != nil {
 			return err
 		}
 	}
-	return first.spill(ctx)
+	return first.Spill(ctx)
 }
 
-// private yields the pages below root that are in memory only. seen collects
+// Private yields the pages below root that are in memory only. seen collects
 // their names and keeps shared ones from being visited twice.
-func (g overlays) private(ctx context.Context, t *tree.Tree, root tree.Root, seen map[tree.Name]struct{}, put func(tree.Name, []byte)) error {
+func (g Group) Private(ctx context.Context, t *tree.Tree, root tree.Root, seen map[tree.Name]struct{}, put func(tree.Name, []byte)) error {
 	err := t.Walk(ctx, root, func(name tree.Name, _ uint8, _ int) (bool, error) {
 		if _, ok := seen[name]; ok {
 			return false, nil
 		}
-		page := g.own(name)
+		page := g.Own(name)
 		if page == nil {
 			return false, nil
 		}
