@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -216,7 +217,7 @@ func (s source) LendBucket(url string, store kv.Store) {
 // lend passes a connection to the buckets of this process, once. If it fails, requests that need them do.
 func (l *link) lend(ctx context.Context) {
 	l.lending.Do(func() {
-		ours, theirs, err := socketPair()
+		ours, theirs, err := sockets.Pair()
 		if err != nil {
 			return
 		}

@@ -9,12 +9,13 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
 // TestLentBuckets reads buckets through clients.
 func TestLentBuckets(t *testing.T) {
-	if !canLend {
+	if !sockets.CanPair {
 		t.Skip("no connections are passed here")
 	}
 	h, c := served(t, nil, nil)
@@ -54,7 +55,7 @@ func TestLentBuckets(t *testing.T) {
 	}
 	defer func(was time.Duration) { lenderTime = was }(lenderTime)
 	lenderTime = time.Millisecond
-	ours, theirs, err := socketPair()
+	ours, theirs, err := sockets.Pair()
 	must.Do(t, err)
 	defer theirs.Close()
 	stopped := &lender{w: wire.NewConn(ours, wire.Limits{}, 0), waits: map[uint32]chan *wire.Frame{}}

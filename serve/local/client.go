@@ -16,6 +16,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/ctxlock"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -122,11 +123,11 @@ func DialDir(ctx context.Context, dir string, o *DialOptions) (*Client, error) {
 		c = *o
 	}
 	c.Dir = dir
-	sockets, err := Sockets(dir)
+	places, err := sockets.Of(dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, socket := range sockets {
+	for _, socket := range places {
 		client, err := Dial(ctx, socket, &c)
 		if err == nil || !absent(err) {
 			return client, err
@@ -139,14 +140,14 @@ func DialDir(ctx context.Context, dir string, o *DialOptions) (*Client, error) {
 // the folder of the socket, unless that folder is the directory of the database.
 func Connect(ctx context.Context, socket string) (net.Conn, error) {
 	var d net.Dialer
-	short, done := shortPath(socket)
+	short, done := sockets.Short(socket)
 	defer done()
 	c, err := d.DialContext(ctx, "unix", short)
 	if err != nil {
 		return nil, err
 	}
-	uid, known, err := peer(c.(*net.UnixConn))
-	if owner, ok := ownerOf(filepath.Dir(socket)); err == nil && known && ok && uid != owner && !isInside(socket) {
+	uid, known, err := sockets.UserOf(c.(*net.UnixConn))
+	if owner, ok := sockets.OwnerOf(filepath.Dir(socket)); err == nil && known && ok && uid != owner && !sockets.IsInside(socket) {
 		err = fmt.Errorf("%w: user %d serves %s, in a folder of user %d", serve.ErrDenied, uid, socket, owner)
 	}
 	if err != nil {
@@ -158,7 +159,7 @@ func Connect(ctx context.Context, socket string) (net.Conn, error) {
 // absent reports whether no process listens on the socket.
 func absent(err error) bool {
 	var dial *net.OpError // a missing file of the index is no missing socket
-	return errors.As(err, &dial) && errors.Is(err, os.ErrNotExist) || errors.Is(err, errRefused) || errors.Is(err, ErrGone)
+	return errors.As(err, &dial) && errors.Is(err, os.ErrNotExist) || errors.Is(err, sockets.ErrRefused) || errors.Is(err, ErrGone)
 }
 
 // Close ends the connection. Views and sessions must not be used any more;

@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -92,7 +93,7 @@ func newConn(s *server, u *net.UnixConn, who *serve.Principal) *conn {
 func (c *conn) serve() {
 	defer c.u.Close()
 	defer c.w.Release()
-	if !c.own && canLend {
+	if !c.own && sockets.CanPair {
 		c.ctx = txn.WithAsker(c.ctx, c)
 	}
 	err := c.greet()

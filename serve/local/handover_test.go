@@ -20,6 +20,7 @@ import (
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 )
 
 // Each error is waited for as long as what it says about the other process allows.
@@ -49,7 +50,7 @@ func TestHandoverLimits(t *testing.T) {
 		{"this process", own, time.Hour, 0},
 		{"ends", gone(errors.New("bye")), 0, waitServing},
 		{"ends, a short --wait", gone(errors.New("bye")), time.Second, time.Second},
-		{"no process listens", fmt.Errorf("dial: %w", errRefused), 0, waitAbsent},
+		{"no process listens", fmt.Errorf("dial: %w", sockets.ErrRefused), 0, waitAbsent},
 		{"another user's socket", errors.Join(serve.ErrDenied, held(index.Holder{PID: other, Host: host, Socket: "s"})), 0, 0},
 		{"anything else", kv.ErrNotFound, time.Hour, 0},
 	} {

@@ -19,6 +19,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -44,7 +45,7 @@ func shortDir(t testing.TB) string {
 type holder struct {
 	db    *engine.DB
 	table *serve.Table
-	l     *Listener
+	l     *sockets.Listener
 	s     *server
 	end   func() error // ends the server in order
 }
@@ -92,16 +93,16 @@ func hold(t testing.TB, dir string, o *Options) *holder {
 }
 
 // Listen makes the socket of the database in dir.
-func Listen(dir string) (*Listener, error) {
-	at, err := place(dir)
+func Listen(dir string) (*sockets.Listener, error) {
+	at, err := sockets.Place(dir)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w", dir, err)
 	}
-	return at.listen()
+	return at.Listen()
 }
 
 // Serve answers the clients that connect to l, until ctx is done or l fails.
-func Serve(ctx context.Context, l *Listener, t *serve.Table, o *Options) error {
+func Serve(ctx context.Context, l *sockets.Listener, t *serve.Table, o *Options) error {
 	return newServer(l, t, o).serve(ctx)
 }
 

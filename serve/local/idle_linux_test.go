@@ -3,7 +3,6 @@
 package local
 
 import (
-	"github.com/zarrdb/zarrdb/internal/must"
 	"net"
 	"os"
 	"runtime"
@@ -11,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zarrdb/zarrdb/internal/must"
 )
 
 // resident is how much memory the process has.

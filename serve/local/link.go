@@ -17,6 +17,7 @@ import (
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/kv"
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -65,7 +66,7 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 		woken: make(chan struct{}, 1), ended: make(chan struct{}), visited: map[string]bool{},
 	}
 	if u, ok := c.(*net.UnixConn); ok {
-		uid, known, err := peer(u)
+		uid, known, err := sockets.UserOf(u)
 		l.other = err != nil || known && uid != os.Getuid() && uid != 0
 	}
 	waits, cancel := context.WithTimeout(ctx, cmp.Or(client.o.wait, client.o.helloTime()))
@@ -107,7 +108,7 @@ func (l *link) greet(o *DialOptions) error {
 	if mmap.Supported && !o.NoFiles {
 		ours.Capabilities = []string{wire.CapFiles}
 	}
-	if canLend {
+	if sockets.CanPair {
 		ours.Capabilities = append(ours.Capabilities, wire.CapBuckets)
 	}
 	if o.Share {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/internal/ctxlock"
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 	"github.com/zarrdb/zarrdb/txn"
 )
 
@@ -269,7 +270,7 @@ func reach(ctx context.Context, locked *engine.LockedError) (net.Conn, error) {
 	if err == nil {
 		return conn, nil
 	}
-	conn, failed := Connect(ctx, filepath.Join(locked.Dir, insideName))
+	conn, failed := Connect(ctx, filepath.Join(locked.Dir, sockets.InsideName))
 	if failed != nil {
 		return nil, errors.Join(err, failed)
 	}
@@ -361,8 +362,8 @@ func (j *joint) redial(ctx context.Context) (net.Conn, error) {
 
 // follow connects to the process that this one gave the lock up to. j.busy is held.
 func (j *joint) follow(ctx context.Context) (net.Conn, error) {
-	sockets, err := Sockets(j.dir)
-	for _, socket := range sockets {
+	places, err := sockets.Of(j.dir)
+	for _, socket := range places {
 		conn, failed := Connect(ctx, socket)
 		if failed == nil {
 			return conn, nil

@@ -18,6 +18,7 @@ import (
 	membudget "github.com/zarrdb/zarrdb/internal/budget"
 	"github.com/zarrdb/zarrdb/internal/mmap"
 	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -105,12 +106,12 @@ type server struct {
 	t *serve.Table
 	o Options
 
-	at        at // where clients look for the socket
+	at        sockets.Address // where clients look for the socket
 	accepting sync.WaitGroup
 	ready     chan struct{} // closed when connections are served
 
 	mu      sync.Mutex
-	sockets map[string]*Listener // by path
+	sockets map[string]*sockets.Listener // by path
 	conns   map[*conn]struct{}
 	over    bool // no connection begins any more
 	wg      sync.WaitGroup
@@ -164,9 +165,9 @@ func (s *server) serve(ctx context.Context) error {
 
 // dial connects this process to its own server.
 func (s *server) dial() (net.Conn, error) {
-	ours, theirs, err := socketPair()
+	ours, theirs, err := sockets.Pair()
 	if errors.Is(err, errors.ErrUnsupported) {
-		return Connect(context.Background(), s.at.path)
+		return Connect(context.Background(), s.at.Path)
 	}
 	if err != nil {
 		return nil, err
@@ -179,8 +180,8 @@ func (s *server) dial() (net.Conn, error) {
 }
 
 // newServer returns a server that listens on l. If l has no socket, keepSockets makes one.
-func newServer(l *Listener, t *serve.Table, o *Options) *server {
-	s := &server{t: t, o: o.withDefaults(), at: l.at, ready: make(chan struct{}), sockets: map[string]*Listener{}, conns: map[*conn]struct{}{}}
+func newServer(l *sockets.Listener, t *serve.Table, o *Options) *server {
+	s := &server{t: t, o: o.withDefaults(), at: l.At, ready: make(chan struct{}), sockets: map[string]*sockets.Listener{}, conns: map[*conn]struct{}{}}
 	if l.UnixListener != nil {
 		s.sockets[l.Path()] = l
 	}
@@ -220,10 +221,10 @@ func (s *server) watch(ctx context.Context) {
 // says which socket cannot be made.
 func (s *server) keepSockets(ctx context.Context) error {
 	err := s.keepSocket(ctx, s.at)
-	if isInside(s.at.path) || err == nil && !txn.Knocked(s.at.dir) {
+	if sockets.IsInside(s.at.Path) || err == nil && !txn.Knocked(s.at.Dir) {
 		return err
 	}
-	in, failed := inside(s.at.dir)
+	in, failed := sockets.Inside(s.at.Dir)
 	if failed == nil {
 		failed = s.keepSocket(ctx, in)
 	}
@@ -234,18 +235,18 @@ func (s *server) keepSockets(ctx context.Context) error {
 }
 
 // keepSocket makes a socket unless it is there.
-func (s *server) keepSocket(ctx context.Context, a at) error {
+func (s *server) keepSocket(ctx context.Context, a sockets.Address) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.sockets[a.path]
-	if ctx.Err() != nil || old != nil && old.inPlace() {
+	old := s.sockets[a.Path]
+	if ctx.Err() != nil || old != nil && old.InPlace() {
 		return nil
 	}
-	l, err := a.listen()
+	l, err := a.Listen()
 	if err != nil {
 		return err
 	}
-	s.sockets[a.path] = l
+	s.sockets[a.Path] = l
 	if old != nil {
 		_ = old.UnixListener.Close()
 	}
@@ -309,7 +310,7 @@ func (s *server) endAfter(c *conn) bool {
 }
 
 // accept takes connections from l until ctx is done or l is closed.
-func (s *server) accept(ctx context.Context, l *Listener) {
+func (s *server) accept(ctx context.Context, l *sockets.Listener) {
 	pause := time.Millisecond
 	for {
 		u, err := l.AcceptUnix()
@@ -396,15 +397,15 @@ func (s *server) finish() {
 
 // authenticate returns the principal of a connection.
 func (s *server) authenticate(u *net.UnixConn) (*serve.Principal, error) {
-	uid, known, err := peer(u)
+	uid, known, err := sockets.UserOf(u)
 	if err != nil {
 		return nil, err
 	}
 	if !known || uid == os.Getuid() || uid == 0 {
 		return serve.Owner(userName(os.Getuid())), nil
 	}
-	if !s.at.readers() {
-		return nil, fmt.Errorf("%w: user %d may not read %s", serve.ErrDenied, uid, s.at.dir)
+	if !s.at.Readers() {
+		return nil, fmt.Errorf("%w: user %d may not read %s", serve.ErrDenied, uid, s.at.Dir)
 	}
 	return &serve.Principal{Name: userName(uid)}, nil
 }
@@ -457,7 +458,7 @@ func (s *server) visible(who *serve.Principal) []string {
 func (s *server) hello(who *serve.Principal) *wire.Hello {
 	h := &wire.Hello{
 		Protocol: wire.Protocol, Version: s.o.Version, PID: os.Getpid(), Program: filepath.Base(os.Args[0]),
-		Databases: s.visible(who), Dir: s.at.dir, Write: who.Admin,
+		Databases: s.visible(who), Dir: s.at.Dir, Write: who.Admin,
 		MaxMeta: wire.MaxMeta, MaxBody: s.o.MaxBody, Requests: s.o.Requests, Views: s.o.Views,
 	}
 	h.Database, _ = s.database("")

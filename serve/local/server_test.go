@@ -16,6 +16,7 @@ import (
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/kv"
 	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 	"github.com/zarrdb/zarrdb/serve/wire"
 	"github.com/zarrdb/zarrdb/txn"
 )
@@ -223,9 +224,9 @@ func TestSocketMode(t *testing.T) {
 		if want := map[bool]fs.FileMode{true: 0o711, false: 0o700}[test.readers]; err != nil || folder.Mode().Perm() != want {
 			t.Errorf("%v in %v: folder %v, %v", test.dir, test.up, folder.Mode(), err)
 		}
-		sockets, err := Sockets(dir)
-		if err != nil || !contains(errors.New(filepath.Join(sockets...)), l.Path()) {
-			t.Errorf("%q is not among %q, %v", l.Path(), sockets, err)
+		places, err := sockets.Of(dir)
+		if err != nil || !contains(errors.New(filepath.Join(places...)), l.Path()) {
+			t.Errorf("%q is not among %q, %v", l.Path(), places, err)
 		}
 		// One that a killed process left is replaced.
 		again := must.Get(Listen(dir))(t)
@@ -250,7 +251,7 @@ func TestSocketMode(t *testing.T) {
 func TestSocketIsMadeAgain(t *testing.T) {
 	h, c := served(t, nil, nil)
 	path := h.l.Path()
-	in := must.Get(inside(h.db.Dir()))(t)
+	in := must.Get(sockets.Inside(h.db.Dir()))(t)
 	for _, harm := range []struct {
 		what string
 		do   func() error
@@ -259,8 +260,8 @@ func TestSocketIsMadeAgain(t *testing.T) {
 		{"removed", func() error { return os.Remove(path) }, path},
 		{"folder", func() error { return os.RemoveAll(filepath.Dir(path)) }, path},
 		{"nothing", func() error { return nil }, path},
-		{"replaced", func() error { return errors.Join(os.Remove(path), os.WriteFile(path, []byte("foreign"), 0o600)) }, in.path},
-		{"both", func() error { return os.Remove(in.path) }, in.path},
+		{"replaced", func() error { return errors.Join(os.Remove(path), os.WriteFile(path, []byte("foreign"), 0o600)) }, in.Path},
+		{"both", func() error { return os.Remove(in.Path) }, in.Path},
 		{"foreign file removed", func() error {
 			b, err := os.ReadFile(path)
 			if string(b) != "foreign" {
@@ -289,7 +290,7 @@ func TestSocketIsMadeAgain(t *testing.T) {
 	if err := h.end(); err != nil {
 		t.Error(err)
 	}
-	for _, path := range []string{path, in.path} {
+	for _, path := range []string{path, in.Path} {
 		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("after the end: %v", err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zarrdb/zarrdb/engine"
 	"github.com/zarrdb/zarrdb/serve"
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 )
 
 // Serving is [engine.Options].Serve: the database in dir is served on its socket
@@ -20,10 +21,10 @@ import (
 // ended, serving also ends when the database fails, with [engine.ErrFailed]: the caller
 // closes the database and opens it again. Without ended, reading goes on.
 func Serving(dir string, o *Options, ended func(error)) (*engine.Serving, error) {
-	at, err := place(dir)
+	at, err := sockets.Place(dir)
 	if err != nil {
 		var missing error
-		if at, missing = inside(dir); missing != nil {
+		if at, missing = sockets.Inside(dir); missing != nil {
 			return nil, nil //nolint:nilerr // opening says why
 		}
 	}
@@ -32,17 +33,17 @@ func Serving(dir string, o *Options, ended func(error)) (*engine.Serving, error)
 	var s *server
 	done := make(chan struct{})
 	return &engine.Serving{
-		Socket: at.path,
+		Socket: at.Path,
 		Start: func(db *engine.DB) error {
 			if err := table.AddDatabase(databaseName(dir), db); err != nil {
 				return err
 			}
-			s = newServer(&Listener{Dir: at.dir, Readers: at.readers(), at: at}, table, o)
+			s = newServer(&sockets.Listener{Dir: at.Dir, Readers: at.Readers(), At: at}, table, o)
 			if ended != nil {
 				s.failed = db.Versions().Failed
 			}
 			if !db.ReadOnly() {
-				removeLeft(at.dir)
+				removeLeft(at.Dir)
 			}
 			if failed := s.keepSockets(ctx); len(s.sockets) == 0 && ended != nil {
 				ended(fmt.Errorf("serve %s: there is no place for a socket: %v", dir, errors.Join(err, failed))) //nolint:errorlint // a missing folder is no missing database
@@ -66,9 +67,9 @@ func Serving(dir string, o *Options, ended func(error)) (*engine.Serving, error)
 
 // removeLeft removes the socket that a killed process has left in the directory of a database.
 func removeLeft(dir string) {
-	if in, err := inside(dir); err == nil {
-		if fi, err := os.Lstat(in.path); err == nil && fi.Mode().Type() == fs.ModeSocket {
-			_ = os.Remove(in.path)
+	if in, err := sockets.Inside(dir); err == nil {
+		if fi, err := os.Lstat(in.Path); err == nil && fi.Mode().Type() == fs.ModeSocket {
+			_ = os.Remove(in.Path)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/zarrdb/zarrdb/engine"
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 )
 
 // A process that never takes a database over finds the process that serves it, or starts one:
@@ -116,11 +117,11 @@ func (s *starter) connect(ctx context.Context) (net.Conn, error) {
 
 // dial makes one try. Without a server, there is neither a connection nor an error.
 func (s *starter) dial(ctx context.Context) (net.Conn, error) {
-	sockets, err := Sockets(s.dir)
+	places, err := sockets.Of(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	for _, socket := range sockets {
+	for _, socket := range places {
 		if s.passes(socket) {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zarrdb/zarrdb/serve/internal/sockets"
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
@@ -183,8 +184,8 @@ func (c *Client) rejoin() {
 
 // served reports whether a process serves the database, as far as this is known.
 func (c *Client) served() bool {
-	sockets, err := Sockets(c.o.Dir)
-	return c.o.Dir == "" || err == nil && slices.ContainsFunc(sockets, func(socket string) bool {
+	places, err := sockets.Of(c.o.Dir)
+	return c.o.Dir == "" || err == nil && slices.ContainsFunc(places, func(socket string) bool {
 		conn, err := Connect(c.open, socket)
 		if err == nil {
 			_ = conn.Close()

@@ -1,6 +1,6 @@
 //go:build unix
 
-package local
+package sockets
 
 import (
 	"net"
@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// canLend says that connections are passed to other processes.
-const canLend = true
+// CanPair says that connections are passed to other processes.
+const CanPair = true
 
-// socketPair returns two connections to each other.
-func socketPair() (a, b *net.UnixConn, err error) {
+// Pair returns two connections to each other.
+func Pair() (a, b *net.UnixConn, err error) {
 	syscall.ForkLock.RLock()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err == nil {

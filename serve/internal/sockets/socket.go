@@ -1,4 +1,4 @@
-package local
+package sockets
 
 import (
 	"crypto/sha256"
@@ -23,73 +23,74 @@ type Listener struct {
 	// Readers means that other users may connect, to read.
 	Readers bool
 
-	at   at
+	At   Address
 	file fs.FileInfo // of the socket; nil if unknown
 }
 
-// at is where a process serves a database.
-type at struct {
-	dir, path string
+// Address is where a process serves a database.
+type Address struct {
+	Dir, Path string
 	mode      fs.FileMode
 	gid       int
 }
 
-// place returns the socket for serving the database in dir. Only the process that has the
+// Place returns the socket for serving the database in dir. Only the process that has the
 // database open may listen there: a process that was killed may have left a socket in the
 // place, which is not in use any more. Close the listener before the database.
-func place(dir string) (at, error) {
+func Place(dir string) (Address, error) {
 	a, err := clients(dir)
 	if err == nil {
-		a.path, err = ownSocket(a.dir, a.mode)
+		a.Path, err = ownSocket(a.Dir, a.mode)
 	}
 	return a, err
 }
 
 // clients returns which users may connect to the database in dir, which may not exist
 // yet: then it is served to this user alone.
-func clients(dir string) (at, error) {
-	a := at{mode: 0o600}
+func clients(dir string) (Address, error) {
+	a := Address{mode: 0o600}
 	var err error
-	if a.dir, err = canonical(dir); err == nil {
-		a.mode, a.gid = audience(a.dir)
+	if a.Dir, err = canonical(dir); err == nil {
+		a.mode, a.gid = audience(a.Dir)
 	} else if errors.Is(err, fs.ErrNotExist) {
-		a.dir, err = filepath.Abs(dir)
+		a.Dir, err = filepath.Abs(dir)
 	}
 	return a, err
 }
 
-// insideName is the name of the socket in the directory of the index.
-const insideName = "SOCKET"
+// InsideName is the name of the socket in the directory of the index.
+const InsideName = "SOCKET"
 
-func isInside(socket string) bool { return filepath.Base(socket) == insideName }
+// IsInside reports whether a socket is in the directory of its database.
+func IsInside(socket string) bool { return filepath.Base(socket) == InsideName }
 
-// inside is the socket in the directory of a database, for processes that have other
+// Inside is the socket in the directory of a database, for processes that have other
 // directories for temporary files. It is made when such a process knocks, or when the other
 // socket has no place, and not always: many programs that copy directories stop at sockets.
-func inside(dir string) (at, error) {
+func Inside(dir string) (Address, error) {
 	a, err := clients(dir)
-	a.path = filepath.Join(a.dir, "index", insideName)
+	a.Path = filepath.Join(a.Dir, "index", InsideName)
 	return a, err
 }
 
-// listen makes the socket, and its folder if that was removed.
-func (a at) listen() (*Listener, error) {
+// Listen makes the socket, and its folder if that was removed.
+func (a Address) Listen() (*Listener, error) {
 	var err error
-	if !isInside(a.path) {
-		_, err = ownSocket(a.dir, a.mode)
+	if !IsInside(a.Path) {
+		_, err = ownSocket(a.Dir, a.mode)
 	}
 	var l *net.UnixListener
 	if err == nil {
-		l, err = listen(a.path, a.mode, a.gid)
+		l, err = listen(a.Path, a.mode, a.gid)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listen for %s: %w", a.dir, err)
+		return nil, fmt.Errorf("listen for %s: %w", a.Dir, err)
 	}
-	file, _ := os.Lstat(a.path)
-	return &Listener{UnixListener: l, Dir: a.dir, Readers: a.readers(), at: a, file: file}, nil
+	file, _ := os.Lstat(a.Path)
+	return &Listener{UnixListener: l, Dir: a.Dir, Readers: a.Readers(), At: a, file: file}, nil
 }
 
-func (a at) readers() bool { return a.mode&0o066 != 0 }
+func (a Address) Readers() bool { return a.mode&0o066 != 0 }
 
 // listen makes a socket under a name of its own, gives it its mode, and puts it in
 // the place of the one that is there. It replaces nothing else.
@@ -99,7 +100,7 @@ func listen(path string, mode fs.FileMode, gid int) (*net.UnixListener, error) {
 	}
 	fresh := path + "." + strconv.Itoa(os.Getpid())
 	_ = os.Remove(fresh)
-	short, done := shortPath(fresh)
+	short, done := Short(fresh)
 	defer done()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
 	if err != nil {
@@ -119,9 +120,9 @@ func listen(path string, mode fs.FileMode, gid int) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// shortPath returns a name of a socket that the system takes until done is called: paths of
+// Short returns a name of a socket that the system takes until done is called: paths of
 // sockets must have less than about 100 bytes. Only Linux has such names.
-func shortPath(path string) (short string, done func()) {
+func Short(path string) (short string, done func()) {
 	if len(path) < 100 || runtime.GOOS != "linux" {
 		return path, func() {}
 	}
@@ -133,10 +134,10 @@ func shortPath(path string) (short string, done func()) {
 }
 
 // Path is where the socket is.
-func (l *Listener) Path() string { return l.at.path }
+func (l *Listener) Path() string { return l.At.Path }
 
-// inPlace reports whether the socket has not been removed or replaced.
-func (l *Listener) inPlace() bool {
+// InPlace reports whether the socket has not been removed or replaced.
+func (l *Listener) InPlace() bool {
 	now, gone := os.Lstat(l.Path())
 	return l.file == nil || gone == nil && os.SameFile(now, l.file) && now.ModTime().Equal(l.file.ModTime())
 }
@@ -145,7 +146,7 @@ func (l *Listener) inPlace() bool {
 // a database at the same path. Connections go on.
 func (l *Listener) Close() error {
 	var err error
-	if l.inPlace() {
+	if l.InPlace() {
 		err = os.Remove(l.Path())
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,18 +155,18 @@ func (l *Listener) Close() error {
 	return errors.Join(err, l.UnixListener.Close())
 }
 
-// Sockets are the places where a process may serve the database in dir, the more
+// Of are the places where a process may serve the database in dir, the more
 // likely first: a socket of this user, or of the user of that process. Folders of
 // other users are left out: a server there is not trusted. The last place is the directory
 // itself, which only users who may change the database can put a socket in.
-func Sockets(dir string) ([]string, error) {
+func Of(dir string) ([]string, error) {
 	dir, err := canonical(dir)
 	if err != nil {
 		return nil, err
 	}
 	var list []string
 	add := func(folder string, user int) {
-		if uid, ok := ownerOf(folder); !ok || uid == user {
+		if uid, ok := OwnerOf(folder); !ok || uid == user {
 			list = append(list, socketIn(folder, dir))
 		}
 	}
@@ -173,21 +174,21 @@ func Sockets(dir string) ([]string, error) {
 		add(folder, os.Getuid())
 	}
 	holder := filepath.Join(dir, "index", "HOLDER")
-	if uid, ok := ownerOf(holder); ok {
+	if uid, ok := OwnerOf(holder); ok {
 		if uid != os.Getuid() {
 			add(sharedFolder(uid), uid)
 		}
 		// The holder may have another directory for temporary files.
 		var h struct{ Socket string }
 		text, _ := os.ReadFile(holder)
-		if json.Unmarshal(text, &h) == nil && h.Socket != "" && !isInside(h.Socket) && !slices.Contains(list, h.Socket) {
-			if owner, ok := ownerOf(filepath.Dir(h.Socket)); ok && owner == uid {
+		if json.Unmarshal(text, &h) == nil && h.Socket != "" && !IsInside(h.Socket) && !slices.Contains(list, h.Socket) {
+			if owner, ok := OwnerOf(filepath.Dir(h.Socket)); ok && owner == uid {
 				list = append(list, h.Socket)
 			}
 		}
 	}
-	in, err := inside(dir)
-	return append(list, in.path), err
+	in, err := Inside(dir)
+	return append(list, in.Path), err
 }
 
 // canonical names a directory in one way.
@@ -235,7 +236,7 @@ func ownSocket(dir string, mode fs.FileMode) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if uid, ok := ownerOf(folder); !fi.IsDir() || ok && uid != os.Getuid() || fi.Mode().Perm()&0o022 != 0 && ok {
+	if uid, ok := OwnerOf(folder); !fi.IsDir() || ok && uid != os.Getuid() || fi.Mode().Perm()&0o022 != 0 && ok {
 		return "", fmt.Errorf("%s is not a directory that this user alone may change; remove it", folder)
 	}
 	if fi.Mode().Perm()|perm != fi.Mode().Perm() {

@@ -1,10 +1,11 @@
 //go:build !unix
 
-package local
+package sockets
 
 import "io/fs"
 
-func ownerOf(string) (uid int, ok bool) { return 0, false }
+// OwnerOf knows no user here.
+func OwnerOf(string) (uid int, ok bool) { return 0, false }
 
 // audience is this user alone: modes mean nothing here.
 func audience(string) (mode fs.FileMode, gid int) { return 0o600, 0 }

@@ -1,9 +1,9 @@
-package local
+package sockets
 
 import "golang.org/x/sys/unix"
 
 func peerUID(fd int) (uint32, error) {
-	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {
 		return 0, err
 	}

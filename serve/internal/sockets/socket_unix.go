@@ -1,6 +1,6 @@
 //go:build unix
 
-package local
+package sockets
 
 import (
 	"io/fs"
@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// ownerOf returns the user that a file belongs to. It does not follow links.
-func ownerOf(path string) (uid int, ok bool) {
+// OwnerOf returns the user that a file belongs to. It does not follow links.
+func OwnerOf(path string) (uid int, ok bool) {
 	fi, err := os.Lstat(path)
 	if err != nil {
 		return 0, false

@@ -1,11 +1,11 @@
 //go:build linux || darwin
 
-package local
+package sockets
 
 import "net"
 
-// peer returns the user of the process at the other end.
-func peer(c *net.UnixConn) (uid int, ok bool, err error) {
+// UserOf returns the user of the process at the other end.
+func UserOf(c *net.UnixConn) (uid int, ok bool, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0, false, err

@@ -1,0 +1,9 @@
+//go:build unix
+
+package sockets
+
+import "syscall"
+
+// ErrRefused is the error of connecting to the socket of a process that has
+// ended.
+const ErrRefused = syscall.ECONNREFUSED

@@ -1,7 +1,0 @@
-package local
-
-import "syscall"
-
-// errRefused is the error of connecting to the socket of a process that has
-// ended.
-const errRefused = syscall.Errno(10061) // WSAECONNREFUSED
