@@ -132,13 +132,20 @@ class ZarrDB(Zarr3):
         pass  # the driver makes the database, which another process has open
 
     def write(self, job):
-        s = self.zarrdb.open(job["dir"]).writable_session()
+        repo = self.zarrdb.open(job["dir"])
+        s = repo.writable_session()
         s.set("field/zarr.json", json.dumps(job["document"]).encode())
         a = self.zarr.open_array(s.store, path="field", mode="r+") if self.through else s.array("field")
-        return lambda data: a.__setitem__(EVERYTHING, data), lambda: s.commit("field")
+
+        def done():
+            s.commit("field")
+            repo.close()  # the cache is as it was said when a program opens the database
+        return lambda data: a.__setitem__(EVERYTHING, data), done
 
     def read(self, job):
-        version = self.zarrdb.open(job["dir"]).at("main")
+        os.environ["ZARRDB_CACHE_BYTES"] = "" if job.get("cached") else "0"
+        self.repo = self.zarrdb.open(job["dir"])
+        version = self.version = self.repo.at("main")
         self.a = self.zarr.open_array(version.store, path="field", mode="r") if self.through else version.array("field")
         self.get = self.a.__getitem__
 
@@ -146,6 +153,11 @@ class ZarrDB(Zarr3):
         if not self.through:
             raise Cannot("reads into memory of its own")
         super().into(dst)
+
+    def close(self):
+        super().close()
+        self.version.close()
+        self.repo.close()
 
     def tree(self, job, write):
         if not self.through:

@@ -25,6 +25,8 @@ type AttachOptions struct {
 	// Wait bounds the wait for a process that has the database open and does not answer, and for one that is
 	// started; default 30 s. Below 0, it is the default, and a process that does not serve the database is not waited for.
 	Wait time.Duration
+	// CacheBytes is that of [engine.Options].
+	CacheBytes int64
 	// Dialed, if not nil, gets each connection that is made.
 	Dialed func(net.Conn)
 }
@@ -56,7 +58,7 @@ func Attach(ctx context.Context, dir string, o AttachOptions) (*Attached, error)
 		c, err := s.client(ctx, &to)
 		if err == nil {
 			a := &Attached{c: c, s: s}
-			if a.DB, err = engine.OpenPeer(dir, c.Identity(), attached{source{c, ""}}, &engine.Options{}); err != nil {
+			if a.DB, err = engine.OpenPeer(dir, c.Identity(), attached{source{c, ""}}, &engine.Options{CacheBytes: o.CacheBytes}); err != nil {
 				return nil, errors.Join(err, c.Close())
 			}
 			return a, nil

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -136,8 +137,12 @@ func open(ctx context.Context, r *Request) ([]byte, error) {
 	if err := setEnviron(parts[3]); err != nil {
 		return nil, err
 	}
+	cache, err := cacheBytes()
+	if err != nil {
+		return nil, err
+	}
 	a, err := local.Attach(ctx, parts[0], local.AttachOptions{
-		Server: parts[1], Program: parts[2], Wait: time.Duration(r.Ints[1]) * time.Millisecond, Dialed: Dialed,
+		Server: parts[1], Program: parts[2], Wait: time.Duration(r.Ints[1]) * time.Millisecond, CacheBytes: cache, Dialed: Dialed,
 	})
 	if err != nil {
 		return nil, err
@@ -145,6 +150,22 @@ func open(ctx context.Context, r *Request) ([]byte, error) {
 	r.add(&database{Attached: a})
 	id := a.Identity()
 	return json.Marshal([]string{id.Name, id.File})
+}
+
+// cacheBytes is what $ZARRDB_CACHE_BYTES says about decoded chunks: 0 keeps none, and without it they take a part of the memory.
+func cacheBytes() (int64, error) {
+	text := os.Getenv("ZARRDB_CACHE_BYTES")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%w: ZARRDB_CACHE_BYTES is %q: say how many bytes of decoded chunks are kept, such as 268435456, or 0", local.ErrRequest, text)
+	}
+	if n == 0 {
+		return -1, nil
+	}
+	return n, nil
 }
 
 // setEnviron takes over the environment of the interpreter, such as credentials. Go has its own copy, of when the process began.

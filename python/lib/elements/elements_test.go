@@ -1,10 +1,12 @@
 package elements
 
 import (
+	"errors"
 	"os"
 	"testing"
 
 	"github.com/zarrdb/zarrdb/internal/must"
+	"github.com/zarrdb/zarrdb/serve/local"
 )
 
 // The environment becomes that of the interpreter: credentials that a program sets are found.
@@ -27,5 +29,21 @@ func TestEnviron(t *testing.T) {
 	}
 	if got, ok := os.LookupEnv("ZARRDB_TEST_OLD"); ok {
 		t.Errorf("it is still set to %q", got)
+	}
+}
+
+// ZARRDB_CACHE_BYTES has the bytes of decoded chunks; in the engine 0 is the default, and -1 none.
+func TestCacheBytes(t *testing.T) {
+	for text, want := range map[string]int64{"": 0, "0": -1, "1048576": 1 << 20} {
+		t.Setenv("ZARRDB_CACHE_BYTES", text)
+		if got := must.Get(cacheBytes())(t); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+	for _, text := range []string{"-1", "1GiB", "9223372036854775808"} {
+		t.Setenv("ZARRDB_CACHE_BYTES", text)
+		if _, err := cacheBytes(); !errors.Is(err, local.ErrRequest) {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
