@@ -211,16 +211,16 @@ func TestBeginAgain(t *testing.T) {
 	base := update(t, db, "main", map[string]string{"x": "0"})
 	update(t, db, "main", map[string]string{"y": "1"})
 	id := SessionID{1}
-	s, err := db.BeginAgain(bg, id, "main", base.ID)
+	s, err := db.BeginWith(bg, BeginOptions{ID: id, Branch: "main", Base: base.ID})
 	must.Do(t, err)
 	if got := contents(t, s); s.ID() != id || s.Base() != base.ID || len(got) != 1 || got["x"] != "0" {
 		t.Errorf("session %v at %v holds %v", s.ID(), s.Base(), got)
 	}
-	if _, err := db.BeginAgain(bg, id, "main", base.ID); !errors.Is(err, ErrSessionBusy) {
+	if _, err := db.BeginWith(bg, BeginOptions{ID: id, Branch: "main", Base: base.ID}); !errors.Is(err, ErrSessionBusy) {
 		t.Errorf("while it is open: %v", err)
 	}
 	must.Do(t, s.Detach(bg))
-	if _, err := db.BeginAgain(bg, id, "main", base.ID); !errors.Is(err, ErrSessionBusy) {
+	if _, err := db.BeginWith(bg, BeginOptions{ID: id, Branch: "main", Base: base.ID}); !errors.Is(err, ErrSessionBusy) {
 		t.Errorf("while it is stored: %v", err)
 	}
 	if s, err = db.Resume(bg, id); err != nil {
@@ -230,11 +230,11 @@ func TestBeginAgain(t *testing.T) {
 	if _, err := s.Commit(bg, CommitOptions{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := db.BeginAgain(bg, SessionID{2}, "none", base.ID); !errors.Is(err, ErrNoRef) {
+	if _, err := db.BeginWith(bg, BeginOptions{ID: SessionID{2}, Branch: "none", Base: base.ID}); !errors.Is(err, ErrNoRef) {
 		t.Errorf("on a branch that is gone: %v", err)
 	}
 	must.Get(db.Expire(bg, ExpireOptions{Keep: 1}))(t)
-	if _, err := db.BeginAgain(bg, SessionID{2}, "main", base.ID); !errors.Is(err, ErrExpired) {
+	if _, err := db.BeginWith(bg, BeginOptions{ID: SessionID{2}, Branch: "main", Base: base.ID}); !errors.Is(err, ErrExpired) {
 		t.Errorf("after the base has expired: %v", err)
 	}
 }

@@ -97,15 +97,9 @@ func (db *DB) Begin(ctx context.Context, branch string) (*Session, error) {
 	return db.home.begin(ctx, BeginOptions{Branch: orMain(branch)})
 }
 
-// BeginAgain opens a session that was open in a process that has ended before the first
-// savepoint, with the id and base that it had there, and without what was written to
-// it. ErrSessionBusy if a session with that id is open or stored, [ErrNoRef] or
-// [ErrExpired] if the branch or the base is gone. With the zero id it is Begin.
-func (db *DB) BeginAgain(ctx context.Context, id SessionID, branch string, base CommitID) (*Session, error) {
-	return db.home.begin(ctx, BeginOptions{Branch: orMain(branch), ID: id, Base: base})
-}
-
-// BeginWith is [DB.BeginAgain] of a session with a label.
+// BeginWith opens a session with a label. With an id it opens the session that was open in a process that has ended before the first
+// savepoint, with the id and base that it had there, and without what was written to it: ErrSessionBusy if a session with that id
+// is open or stored, [ErrNoRef] or [ErrExpired] if the branch or the base is gone.
 func (db *DB) BeginWith(ctx context.Context, o BeginOptions) (*Session, error) {
 	o.Branch = orMain(o.Branch)
 	s, err := db.home.begin(ctx, o)

@@ -380,7 +380,7 @@ func TestEndedLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 		must.Get(s.Commit(bg, CommitOptions{}))(t)
-		if _, err := db.BeginAgain(bg, s.ID(), "", s.Base()); !errors.Is(err, ErrSessionBusy) {
+		if _, err := db.BeginWith(bg, BeginOptions{ID: s.ID(), Branch: "", Base: s.Base()}); !errors.Is(err, ErrSessionBusy) {
 			t.Errorf("a session that was committed begins again: %v", err)
 		}
 		ids, err := catalog.Ended(db.idx)
