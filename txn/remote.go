@@ -40,7 +40,7 @@ type Remote interface {
 type BeginOptions struct {
 	Branch string
 	Label  string
-	// ID and Base, if not zero, are as for [DB.BeginAgain].
+	// ID and Base, if not zero, are as for [DB.BeginWith].
 	ID   SessionID
 	Base CommitID
 }
