@@ -752,9 +752,9 @@ class Repository:
         """The keys that changed in a folder of `checkout`: "added", "changed" or "removed"."""
         return _folders.status(self, _place(dir))
 
-    def backup(self, dest: Place) -> Any:
-        """Make a backup, or bring one up to date."""
-        return self._json("backup", self.path, _place(dest))
+    def backup(self, dest: Place, force: bool = False) -> Any:
+        """Make a backup, or bring one up to date. What somebody committed to the backup is an error, unless `force` drops it."""
+        return self._json("backup", self.path, _place(dest), *["--force"] * force)
 
     def push(
         self,
