@@ -277,7 +277,7 @@ class Repository:
     @contextmanager
     def transaction(
         self, branch: str = "main", message: str = "", metadata: dict[str, str] | None = None, *,
-        rebase_with: Choice | Sequence[Choice] = (), rebase_tries: int = 1000,
+        rebase_with: Choice | Sequence[Choice] | None = None, rebase_tries: int = 1000,
     ) -> Iterator[Any]:  # fmt: skip
         """A store that is committed at the end, or discarded when an exception leaves it.
 
