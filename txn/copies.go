@@ -18,7 +18,7 @@ type (
 	// RefSpec names a branch or tag that goes to another database.
 	RefSpec = transfer.RefSpec
 	// TransferOptions of [DB.Clone], [DB.Push], [DB.Pull], [DB.Fetch], [DB.Backup] and
-	// [Restore]. Backups hold everything and know no options but SkipDamaged and Progress.
+	// [Restore]. Backups hold everything and know no options but Force, SkipDamaged and Progress.
 	TransferOptions = transfer.Options
 	// TransferProgress is how far a transfer is.
 	TransferProgress = transfer.Progress
@@ -28,7 +28,7 @@ type (
 
 var (
 	// ErrDiverged means that a branch of the destination has versions that the
-	// source has not, which a push would drop, or another tag of the same name.
+	// source has not, which a push or backup would drop, or another tag of the same name.
 	// It is ErrConflict.
 	ErrDiverged = transfer.ErrDiverged
 
@@ -88,12 +88,11 @@ func (db *DB) Clone(ctx context.Context, dir string, o TransferOptions) (_ *Tran
 // Backup makes or brings up to date a copy of everything in dest: all versions
 // that have not expired, refs and reflogs, as of one moment; sessions
 // are not part of it. The database goes on being used. A second backup copies
-// only what is new. dest is a database that can be opened and read; what is
-// committed to it there is dropped from its refs by the next backup. One that was
+// only what is new. dest is a database that can be opened and read. One that was
 // interrupted leaves the last backup as it was, and can be run again.
 //
 // Errors: ErrNotBackup if dest is another database, ErrExists if it holds other
-// files.
+// files, [ErrDiverged] if somebody committed to dest and Force is not set.
 func (db *DB) Backup(ctx context.Context, dest string, o TransferOptions) (_ *TransferReport, err error) {
 	defer wrap(&err, "backup to %s", dest)
 	if err := db.check(); err != nil {

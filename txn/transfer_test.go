@@ -327,7 +327,52 @@ func TestBackupIsIncremental(t *testing.T) {
 	}
 }
 
-// What was committed to a backup leaves its refs with the next one, and may be
+// What was committed to a backup is not dropped by the next one, unless it is kept in the source
+// or the backup is forced.
+func TestBackupRefusesToDropCommits(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, testOptions(fs))
+	grow(t, db, 3, 0)
+	must.Get(db.Backup(bg, "backup", TransferOptions{}))(t)
+	b := openPlain(t, fs, "backup")
+	stray := update(t, b, "main", map[string]string{"stray": "1"})
+	must.Do(t, b.CreateBranch(bg, "known", mustHead(t, db))) // drops nothing
+	must.Do(t, b.CreateTag(bg, "mine", stray.ID))
+	closeChecked(t, b)
+	grow(t, db, 1, 10)
+	for range 2 {
+		_, err := db.Backup(bg, "backup", TransferOptions{})
+		if !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), `branch "main": txn: conflict`) || !strings.Contains(err.Error(), "zarrdb push backup ") {
+			t.Fatalf("backup: %v", err)
+		}
+	}
+	b = openPlain(t, fs, "backup")
+	if got := mustHead(t, b); got != stray.ID {
+		t.Fatalf("head %s of the backup, want %s", got, stray.ID)
+	}
+	must.Get(b.Push(bg, db, TransferOptions{Refs: []RefSpec{{From: "main", To: "kept"}}}))(t)
+	if _, err := db.BackupTo(bg, b, TransferOptions{}); err != nil {
+		t.Errorf("the source has the commits: %v", err)
+	}
+	sameVersions(t, db, b)
+
+	update(t, b, "main", map[string]string{"stray": "2"})
+	if _, err := db.BackupTo(bg, b, TransferOptions{}); !errors.Is(err, ErrDiverged) {
+		t.Errorf("backup to an open one: %v", err)
+	}
+	must.Get(db.BackupTo(bg, b, TransferOptions{Force: true}))(t)
+	sameVersions(t, db, b)
+
+	// What the source alone has lost is no commit to the backup.
+	must.Do(t, db.DeleteBranch(bg, "kept"))
+	mustExpire(t, db, ExpireOptions{Keep: 1})
+	mustGC(t, db)
+	must.Get(db.BackupTo(bg, b, TransferOptions{}))(t)
+	sameVersions(t, db, b)
+	closeChecked(t, b)
+}
+
+// What was committed to a backup leaves its refs with a backup that is forced, and may be
 // let go there.
 func TestBackupLetsGoOfWhatItGot(t *testing.T) {
 	fs := vfs.NewMem()
@@ -335,7 +380,7 @@ func TestBackupLetsGoOfWhatItGot(t *testing.T) {
 	grow(t, db, 3, 0)
 	backup := func() *DB {
 		t.Helper()
-		must.Get(db.Backup(bg, "backup", TransferOptions{}))(t)
+		must.Get(db.Backup(bg, "backup", TransferOptions{Force: true}))(t)
 		b := openPlain(t, fs, "backup")
 		sameVersions(t, db, b)
 		return b

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/zarrdb/zarrdb/engine/zurl"
@@ -69,8 +70,20 @@ func (o RemoteOptions) openHTTP(ctx context.Context, _ *Env, part zurl.Part) (Pl
 	if name == "" {
 		at.Kind = Directory
 	}
+	if ctx.Value(ofReference{}) == nil && servedPath.MatchString(part.Path+last) {
+		listed, err := view.Listed(ctx)
+		if err != nil {
+			return Place{}, err
+		}
+		if listed != nil {
+			at.View = listed
+		}
+	}
 	return at, nil
 }
+
+// servedPath matches the paths of versions that zarrdb serve serves: /DB/v/REV/….
+var servedPath = regexp.MustCompile(`/[^/]+/v[23]?/[^/]`)
 
 // openS3 opens s3://bucket/path.
 func (o RemoteOptions) openS3(_ context.Context, _ *Env, part zurl.Part) (Place, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -42,7 +43,8 @@ type importFlags struct {
 	how                              engine.AppendOptions
 	session, validate, prefix, stack string
 	overlap                          string
-	history                          bool
+	history, json                    bool
+	out                              io.Writer // of JSON; nil without --json
 }
 
 const importLong = `Copy a Zarr store of any version into a database, as one commit: nothing is
@@ -138,10 +140,15 @@ func importCmd() *cobra.Command {
 	set.BoolVar(&f.history, "history", false, "import every version, branch and tag of SOURCE, as commits")
 	set.StringVar(&f.prefix, "prefix", "", "begin the names of branches and tags of --history with this `TEXT`")
 	set.StringVar(&f.session, "session", "", "import into the open session with this `ID` instead of committing")
+	set.BoolVar(&f.json, "json", false, "print the commit and the counts as JSON, notes to standard error")
 	return cmd
 }
 
 func (f *importFlags) run(cmd *cobra.Command, args []string) error {
+	if f.json {
+		f.out = cmd.OutOrStdout()
+		cmd.SetOut(cmd.ErrOrStderr())
+	}
 	sources, err := f.src.expand(cmd, args[1:])
 	if err != nil {
 		return err
@@ -194,12 +201,12 @@ func (f *importFlags) run(cmd *cobra.Command, args []string) error {
 		return usagef("import: --strict and --any-order exclude each other: gaps are looked for in coordinates that are in order")
 	}
 	if f.how.Dim != "" {
-		return runAppend(cmd, dir, args[1:], &f.src, f.how, f.o)
+		return f.join(cmd, dir, args[1:])
 	}
 	if f.o.AnyOrder || f.how.Rectilinear || f.o.Strict || f.how.Replace {
 		return usagef("import: --any-order, --rectilinear, --strict and --overlap need --append-dim or --new-dim")
 	}
-	return runImport(cmd, dir, args[1], &f.src, f.o)
+	return f.copy(cmd, dir, args[1])
 }
 
 // versions imports every version of a source. Flags that select or place one are refused.
@@ -212,7 +219,7 @@ func (f *importFlags) versions(cmd *cobra.Command, dir, source string) error {
 	if f.o.To != "" || f.o.Branch != "" {
 		return usagef("import: a history goes to the root of a database, name it alone")
 	}
-	return runHistory(cmd, dir, source, &f.src, engine.HistoryOptions{Prefix: f.prefix, Author: f.o.Author, Link: f.o.Link, Validate: f.o.Validate})
+	return f.all(cmd, dir, source, engine.HistoryOptions{Prefix: f.prefix, Author: f.o.Author, Link: f.o.Link, Validate: f.o.Validate})
 }
 
 var validations = map[string]engine.Validate{
@@ -260,8 +267,8 @@ func isAbsent(arg string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engine.ImportOptions) error {
-	ctx := cmd.Context()
+func (f *importFlags) copy(cmd *cobra.Command, dir, source string) error {
+	ctx, src, o := cmd.Context(), &f.src, f.o
 	if t := parseTarget(source); t.db != "" && sameFile(t.db, dir) {
 		return usagef("import: %s is in the same database: use zarrdb cp, with --from for another version", source)
 	}
@@ -282,7 +289,7 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 	if o.Message == "" {
 		o.Message = "import " + zurl.Redact(source)
 	}
-	return intoDB(cmd, dir, &engine.Options{Author: o.Author}, o.Branch, func(db *engine.DB) (*engine.ImportResult, error) {
+	return f.into(cmd, dir, &engine.Options{Author: o.Author}, o.Branch, func(db *engine.DB) (*engine.ImportResult, error) {
 		bar := newProgress(cmd, "importing", "keys")
 		o.Progress = bar.update
 		res, err := db.Import(ctx, from, o)
@@ -296,10 +303,10 @@ func runImport(cmd *cobra.Command, dir, source string, src *sourceFlags, o engin
 	})
 }
 
-// intoDB imports into a database and prints what came of it. A database that was
+// into imports into a database and prints what came of it. A database that was
 // missing is made. The source was opened and looked through before, so a new database stays
 // empty only if values cannot be read or the branch is wrong.
-func intoDB(cmd *cobra.Command, dir string, o *engine.Options, branch string, run func(*engine.DB) (*engine.ImportResult, error)) error {
+func (f *importFlags) into(cmd *cobra.Command, dir string, o *engine.Options, branch string, run func(*engine.DB) (*engine.ImportResult, error)) error {
 	o.Create = true
 	db, err := openDB(cmd, dir, o)
 	if err != nil {
@@ -311,13 +318,44 @@ func intoDB(cmd *cobra.Command, dir string, o *engine.Options, branch string, ru
 		err = onlyBranches(db, branch, err)
 		return errors.Join(err, db.Close())
 	}
-	imported(cmd, dir, res, base)
-	return db.Close()
+	f.imported(cmd, dir, res, base)
+	out := importedJSON{Branch: orMain(branch), Nodes: res.Nodes, Keys: res.Keys, Bytes: res.Bytes, Encoded: res.Encoded, Appended: res.Appended, Replaced: res.Replaced, Gaps: res.AllGaps, Healed: res.Healed}
+	if res.Commit != nil {
+		c := report.NewCommit(res.Commit)
+		out.Commit, out.Changed = &c, res.Commit.ID != base
+	}
+	return errors.Join(f.print(cmd, out), db.Close())
 }
 
-// runHistory imports every version of a source.
-func runHistory(cmd *cobra.Command, dir, source string, src *sourceFlags, o engine.HistoryOptions) error {
-	ctx := cmd.Context()
+// importedJSON is the result of an import for --json. Commit is the head of the branch
+// afterwards; an import into a session has none.
+type importedJSON struct {
+	Branch  string         `json:"branch"`
+	Changed bool           `json:"changed"`
+	Commit  *report.Commit `json:"commit,omitempty"`
+	Nodes   int64          `json:"nodes"`
+	Keys    int64          `json:"keys"`
+	Bytes   int64          `json:"bytes"`
+	Encoded int64          `json:"encoded,omitempty"` // bytes
+	// Appended, Replaced and Gaps are those of an append.
+	Appended int64 `json:"appended,omitempty"`
+	Replaced int64 `json:"replaced,omitempty"`
+	Gaps     int   `json:"gaps,omitempty"`
+	Healed   int64 `json:"healed,omitempty"`
+}
+
+// print prints a result if --json asks for it.
+func (f *importFlags) print(cmd *cobra.Command, v any) error {
+	if f.out == nil {
+		return nil
+	}
+	cmd.SetOut(f.out)
+	return printJSON(cmd, v)
+}
+
+// all imports every version of a source.
+func (f *importFlags) all(cmd *cobra.Command, dir, source string, o engine.HistoryOptions) error {
+	ctx, src := cmd.Context(), &f.src
 	from, err := src.open(cmd, source)
 	if err != nil {
 		return err
@@ -369,12 +407,14 @@ func runHistory(cmd *cobra.Command, dir, source string, src *sourceFlags, o engi
 		say(cmd, "%s", line)
 	}
 	notFollowed(cmd, dir, res.NotGranted, res.Forbidden)
-	return db.Close()
+	return errors.Join(f.print(cmd, map[string]any{
+		"versions": res.Versions, "known": res.Known, "keys": res.Keys, "bytes": res.Bytes, "branches": res.Branches, "tags": append([]string{}, res.Tags...),
+	}), db.Close())
 }
 
-// runAppend joins the sources along a dimension.
-func runAppend(cmd *cobra.Command, dir string, sources []string, src *sourceFlags, how engine.AppendOptions, o engine.ImportOptions) (err error) {
-	ctx := cmd.Context()
+// join appends the sources along a dimension.
+func (f *importFlags) join(cmd *cobra.Command, dir string, sources []string) (err error) {
+	ctx, src, how, o := cmd.Context(), &f.src, f.how, f.o
 	src.opened = &openOnce{}
 	defer func() { err = errors.Join(err, src.opened.close()) }()
 	var pieces []engine.Piece
@@ -413,7 +453,7 @@ func runAppend(cmd *cobra.Command, dir string, sources []string, src *sourceFlag
 			o.Message = fmt.Sprintf("%s (and %d more)", o.Message, more)
 		}
 	}
-	return intoDB(cmd, dir, &engine.Options{Author: o.Author, Follow: follow}, o.Branch, func(db *engine.DB) (*engine.ImportResult, error) {
+	return f.into(cmd, dir, &engine.Options{Author: o.Author, Follow: follow}, o.Branch, func(db *engine.DB) (*engine.ImportResult, error) {
 		bar := newProgress(cmd, "appending", "keys")
 		o.Progress = bar.update
 		res, err := db.Append(ctx, plan, o)
@@ -514,8 +554,8 @@ func notFollowed(cmd *cobra.Command, dir string, notGranted error, forbidden []s
 }
 
 // imported prints what an import did.
-func imported(cmd *cobra.Command, dir string, res *engine.ImportResult, base txn.CommitID) {
-	if res.Commit != nil {
+func (f *importFlags) imported(cmd *cobra.Command, dir string, res *engine.ImportResult, base txn.CommitID) {
+	if res.Commit != nil && !f.json {
 		printResult(cmd, res.Commit, base, res.Healed)
 	}
 	notFollowed(cmd, dir, res.NotGranted, res.Forbidden)
@@ -534,6 +574,9 @@ func imported(cmd *cobra.Command, dir string, res *engine.ImportResult, base txn
 	}
 	if more := res.AllGaps - len(res.Gaps); more > 0 {
 		warn(cmd, count(int64(more), "gap")+" more")
+	}
+	if f.json {
+		return
 	}
 	if res.Appended+res.Replaced > 0 {
 		say(cmd, "%s appended, %d replaced", count(res.Appended, "step"), res.Replaced)

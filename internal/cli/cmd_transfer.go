@@ -137,14 +137,18 @@ func toTransferJSON(r *txn.TransferReport) transferJSON {
 
 func backupCmd() *cobra.Command {
 	var f transferFlags
-	return f.add(&cobra.Command{
+	cmd := f.add(&cobra.Command{
 		Use:   "backup DB DEST",
 		Short: "Copy all new data to a backup",
 		Long: `Make a backup of a database in the directory DEST, or bring the one that is
 there up to date: all versions, branches, tags and reflogs, as of one moment.
 Only what is new is copied; each payload is read back and compared. A backup is
 a database, and commands that read take it as one. Open sessions are
-not part of it. One that was interrupted leaves the last backup as it was.`,
+not part of it. One that was interrupted leaves the last backup as it was.
+
+If somebody committed to the backup, nothing is copied and the exit code is 3:
+"zarrdb push DEST DB BRANCH:NAME" brings these commits to DB as the branch NAME, and
+--force drops them.`,
 		Example: `  zarrdb backup weather.zdb /mnt/disk/weather.zdb`,
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -175,6 +179,8 @@ not part of it. One that was interrupted leaves the last backup as it was.`,
 			})
 		},
 	})
+	cmd.Flags().BoolVar(&f.o.Force, "force", false, "drop what was committed to the backup")
+	return cmd
 }
 
 // backup copies to a backup that no process has open, or through the process that has it open. Another backup to the same place, which

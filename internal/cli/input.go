@@ -109,8 +109,14 @@ func storeValue(ctx context.Context, a *zarr.Array, sel zarr.Selection, value js
 		return err
 	}
 	if _, err := a.Type().ParseJSON(nil, value); err != nil {
-		if n, ok := countOf(a.Meta(), value); ok {
+		n, ok := countOf(a.Meta(), value)
+		if ok {
 			value = n
+		} else if quoted, _ := json.Marshal(string(value)); !json.Valid(value) {
+			_, ok = countOf(a.Meta(), quoted)
+			if _, wrong := a.Type().ParseJSON(nil, quoted); ok || wrong == nil {
+				return usagef("write: --value is JSON, in which text and dates have quotes: --value '%s'", quoted)
+			}
 		}
 	}
 	return eachLayer(ctx, a, sel, shape, slabBytes, done, func(layer zarr.Selection, _ int64) error {

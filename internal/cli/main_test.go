@@ -259,6 +259,9 @@ func TestHelpTeaches(t *testing.T) {
 			if sub.Args == nil {
 				t.Errorf("%s: arguments are not counted", sub.CommandPath())
 			}
+			if sub.Flags().Lookup("message") != nil && sub.Flags().Lookup("json") == nil {
+				t.Errorf("%s commits, and has no --json", sub.CommandPath())
+			}
 			visit(sub)
 		}
 	}

@@ -100,6 +100,55 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// A served version is listed and imported without consolidated metadata, with keys that are no chunks.
+func TestImportServed(t *testing.T) {
+	dir := t.TempDir()
+	db, notes := filepath.Join(dir, "weather.zdb"), filepath.Join(dir, "notes.txt")
+	must.Do(t, os.WriteFile(notes, []byte("read me"), 0o600))
+	command := func(args ...string) string {
+		t.Helper()
+		var out strings.Builder
+		if code := run(t.Context(), args, nil, &out, os.Stderr); code != 0 {
+			t.Fatalf("%q: exit code %d", args, code)
+		}
+		return out.String()
+	}
+	command("init", db)
+	command("create", db+":g", "--group")
+	command("create", db+":g/temp", "--shape", "4", "--dtype", "int8", "--chunks", "2")
+	command("write", db+":g/temp", "--select", ":2", "--value", "7")
+	command("put", db, "g/notes", notes)
+	command("branch", db, "exp/one")
+	urls, end := serving(t, db)
+	defer end()
+	root := strings.TrimSuffix(urls[0], "v/main/")
+	for i, c := range []struct{ url, at, keys string }{
+		{"v/main/", "g/", "5 keys"},
+		{"v/main", "g/", "5 keys"},
+		{"v/exp:one/", "g/", "5 keys"},
+		{"v/exp%3Aone", "g/", "5 keys"},
+		{"v/main/g/", "", "4 keys"},
+		{"v/main/g/temp", "", "2 keys"},
+		{"v3/main/", "g/", "4 keys"}, // of nodes alone
+		{"v2/main/", "g/", "3 nodes"},
+	} {
+		to := filepath.Join(dir, fmt.Sprint(i)+".zdb")
+		if got := command("import", to, root+c.url); !strings.Contains(got, c.keys) {
+			t.Errorf("import %s: %s, want %s", c.url, got, c.keys)
+		}
+		array := to + ":" + c.at + "temp"
+		if c.url == "v/main/g/temp" {
+			array = to
+		}
+		if got := command("read", array); got != "[7, 7, 0, 0]\n" {
+			t.Errorf("import %s: %s", c.url, got)
+		}
+	}
+	if got := command("ls", urls[0]+"g/"); got != "temp\n" {
+		t.Errorf("ls: %s", got)
+	}
+}
+
 // The address that is printed works as it is, whatever the name of the database is.
 func TestServePrintsURLs(t *testing.T) {
 	for _, name := range []string{"my data.zdb", "100%.zdb", "a?b#c.zdb", "é.zdb"} {

@@ -50,7 +50,8 @@ var quieted = map[string]bool{
 
 // quiet makes a command say nothing, if that is asked for.
 func quiet(cmd *cobra.Command, args []string) {
-	if !given(cmd, "json") && isSet(cmd, "quiet") && quieted[cmd.Name()] && !slices.Contains(args, "-") {
+	says := quieted[cmd.Name()] || cmd.Name() == "attrs" && (cmd.Flags().Changed("set") || cmd.Flags().Changed("delete"))
+	if !given(cmd, "json") && isSet(cmd, "quiet") && says && !slices.Contains(args, "-") {
 		cmd.SetOut(io.Discard)
 	}
 }

@@ -10,7 +10,8 @@
 // remote describes the fall-backs for other servers and for malformed answers.
 //
 // The view cannot be listed: the protocol has no such request. Consolidated
-// metadata lists the nodes of a hierarchy.
+// metadata lists the nodes of a hierarchy. Only zarrdb serve lists its keys; see
+// [View.Listed].
 //
 // Keys are the path below the address, escaped. Keys with "." or ".." as a name
 // are refused, because servers resolve them.

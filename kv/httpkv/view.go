@@ -32,7 +32,11 @@ type Options struct {
 }
 
 // View is the keys below an address. Safe for concurrent use; it needs no Close.
-type View struct{ *remote.Objects }
+type View struct {
+	*remote.Objects
+	c *remote.Client
+	s *server
+}
 
 var (
 	_ kv.Reader      = (*View)(nil)
@@ -62,7 +66,8 @@ func Open(base string, o *Options) (*View, error) {
 		h.SetBasicAuth(u.User.Username(), password)
 		s.auth = h.Header.Get("Authorization")
 	}
-	return &View{remote.NewObjects(remote.NewClient(&c.Remote), s)}, nil
+	client := remote.NewClient(&c.Remote)
+	return &View{remote.NewObjects(client, s), client, s}, nil
 }
 
 // server is the remote.Protocol of one address.
@@ -77,6 +82,16 @@ func (s *server) Request(ctx context.Context, method, key string, pin remote.Ver
 	if err := validKey(key); err != nil {
 		return nil, err
 	}
+	req, err := s.request(ctx, method, key, s.query)
+	if err != nil {
+		return nil, err
+	}
+	pin.Condition(req.Header)
+	return req, nil
+}
+
+// request makes the request of a key, or of a directory with a slash at its end.
+func (s *server) request(ctx context.Context, method, key, query string) (*http.Request, error) {
 	name, rest, more := strings.Cut(key, "/")
 	escaped := s.o.Spelled[name]
 	if escaped == "" {
@@ -87,8 +102,8 @@ func (s *server) Request(ctx context.Context, method, key string, pin remote.Ver
 	}
 	// Built by hand, so that the escapes of the URL are sent unchanged.
 	u := s.scheme + "://" + s.host + s.path + escaped
-	if s.query != "" {
-		u += "?" + s.query
+	if query != "" {
+		u += "?" + query
 	}
 	req, err := http.NewRequestWithContext(ctx, method, u, nil)
 	if err != nil {
@@ -97,7 +112,6 @@ func (s *server) Request(ctx context.Context, method, key string, pin remote.Ver
 	if s.auth != "" {
 		req.Header.Set("Authorization", s.auth)
 	}
-	pin.Condition(req.Header)
 	return req, nil
 }
 

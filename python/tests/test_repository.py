@@ -460,3 +460,14 @@ def test_close_a_version(repo: zarrdb.Repository) -> None:
     with pytest.raises(zarrdb.InvalidError, match=r"is closed; open the version again"):
         snap.get("a")
     assert pickle.loads(pickle.dumps(snap)).get("a") == b"1"
+
+
+def test_backup_keeps_commits_of_others(repo: zarrdb.Repository, tmp_path: Path) -> None:
+    repo.backup(tmp_path / "backup.zdb")
+    with zarrdb.open(tmp_path / "backup.zdb") as backup, backup.transaction(message="theirs") as store:
+        store.session.set("theirs", b"1")
+    with pytest.raises(zarrdb.ConflictError, match='branch "main"'):
+        repo.backup(tmp_path / "backup.zdb")
+    repo.backup(tmp_path / "backup.zdb", force=True)
+    with zarrdb.open(tmp_path / "backup.zdb") as backup:
+        assert backup.lookup_branch("main") == repo.lookup_branch("main")

@@ -81,7 +81,11 @@ def test_rebase(repo: zarrdb.Repository) -> None:
     a.set("k", b"a")
     b.set("k", b"b")
     a.commit()
+    with pytest.raises(TypeError, match="metadata 'n' is of type int: metadata has texts only"):
+        b.commit("b", {"n": 1})  # type: ignore[dict-item]
     assert b.commit("b", rebase_with=zarrdb.Theirs()).message == "b" and repo.at("main").get("k") == b"b"
+    with repo.transaction(message="c", rebase_with=None) as store:
+        store.session.set("k", b"c")
 
 
 def test_guard(repo: zarrdb.Repository) -> None:

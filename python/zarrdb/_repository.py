@@ -277,7 +277,7 @@ class Repository:
     @contextmanager
     def transaction(
         self, branch: str = "main", message: str = "", metadata: dict[str, str] | None = None, *,
-        rebase_with: Choice | Sequence[Choice] = (), rebase_tries: int = 1000,
+        rebase_with: Choice | Sequence[Choice] | None = None, rebase_tries: int = 1000,
     ) -> Iterator[Any]:  # fmt: skip
         """A store that is committed at the end, or discarded when an exception leaves it.
 
@@ -752,9 +752,9 @@ class Repository:
         """The keys that changed in a folder of `checkout`: "added", "changed" or "removed"."""
         return _folders.status(self, _place(dir))
 
-    def backup(self, dest: Place) -> Any:
-        """Make a backup, or bring one up to date."""
-        return self._json("backup", self.path, _place(dest))
+    def backup(self, dest: Place, force: bool = False) -> Any:
+        """Make a backup, or bring one up to date. What somebody committed to the backup is an error, unless `force` drops it."""
+        return self._json("backup", self.path, _place(dest), *["--force"] * force)
 
     def push(
         self,

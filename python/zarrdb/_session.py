@@ -276,7 +276,7 @@ class Session(Contents, WritableView):
         author: str = "",
         ours: str | Sequence[str] = (),
         theirs: str | Sequence[str] = (),
-        rebase_with: Choice | Sequence[Choice] = (),
+        rebase_with: Choice | Sequence[Choice] | None = None,
         rebase_tries: int = 1000,
         allow_empty: bool = False,
         dry_run: bool = False,
@@ -288,7 +288,10 @@ class Session(Contents, WritableView):
         kept, `theirs` the paths where the value of the session is taken. `rebase_with=Theirs()`
         says the same. `rebase_tries` is not used: a commit has one turn, in which the branch stays.
         """
-        decide = list(rebase_with) if isinstance(rebase_with, Sequence) else [rebase_with]
+        for name, value in (metadata or {}).items():
+            if not isinstance(value, str):
+                raise TypeError(f"metadata {name!r} is of type {type(value).__name__}: metadata has texts only; json.dumps makes one of any value")
+        decide = list(rebase_with) if isinstance(rebase_with, Sequence) else [rebase_with] if rebase_with else []
         for kind, paths in ((Ours, ours), (Theirs, theirs)):
             decide += [kind(p) for p in ([paths] if isinstance(paths, str) else paths)]
         out = self._ask("commit", {

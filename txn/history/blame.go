@@ -164,11 +164,17 @@ func (b *blamer) pathIn(ctx context.Context, parent, root tree.Root, path string
 	return "", false, err
 }
 
+// fewKeys is up to how many keys are looked up in both versions: that reads fewer pages than a comparison of the versions.
+const fewKeys = 4
+
 // changed returns those of some keys whose bytes differ between two directories, and with
 // rest those that it lists.
 func (b *blamer) changed(ctx context.Context, there, here tree.Root, keys map[int]struct{}, rest bool) (map[int]struct{}, error) {
+	// Few keys, or many changes to few keys: ask for the keys.
+	if len(keys) <= fewKeys && !rest {
+		return b.changedOneByOne(ctx, there, here, keys)
+	}
 	out := map[int]struct{}{}
-	// Many changes to few keys: ask for the keys.
 	budget := 4*len(keys) + 64
 	for it, err := range b.v.Space.Diff(ctx, there, here, "") {
 		if err != nil {

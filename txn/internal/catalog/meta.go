@@ -16,6 +16,7 @@ var (
 	metaReady       = []byte("ready")
 	metaMoves       = []byte("moves")
 	metaBackupOf    = []byte("backup-of")
+	metaBackupMoves = []byte("backup-moves")
 	metaEnded       = []byte("ended")
 	metaErased      = []byte("erased")
 )
@@ -88,16 +89,32 @@ func PutReady(b *index.Batch) { b.Set(index.SpaceMeta, metaReady, []byte{1}) }
 
 // MoveCount returns how often refs moved since the database was made.
 func MoveCount(in Getter) (uint64, error) {
-	b, err := in.Get(index.SpaceMeta, metaMoves)
+	n, _, err := count(in, metaMoves)
+	return n, err
+}
+
+// count returns a count of moves, and whether it is stored.
+func count(in Getter, name []byte) (n uint64, ok bool, err error) {
+	b, err := in.Get(index.SpaceMeta, name)
 	switch {
 	case errors.Is(err, index.ErrNotFound):
-		return 0, nil
+		return 0, false, nil
 	case err != nil:
-		return 0, err
+		return 0, false, err
 	case len(b) != 8:
-		return 0, Corrupt("count of moves of %d bytes", len(b))
+		return 0, false, Corrupt("count of moves of %d bytes", len(b))
 	}
-	return binary.BigEndian.Uint64(b), nil
+	return binary.BigEndian.Uint64(b), true, nil
+}
+
+// MovedSinceBackup reports whether refs of a backup moved after it was last brought up to date.
+func MovedSinceBackup(in Getter) (bool, error) {
+	then, ok, err := count(in, metaBackupMoves)
+	if !ok || err != nil {
+		return false, err
+	}
+	now, err := MoveCount(in)
+	return now != then, err
 }
 
 // PutMoveCount stores how often refs moved since the database was made.
@@ -143,5 +160,9 @@ func PutEnded(b *index.Batch, ids []SessionID) {
 	b.Set(index.SpaceMeta, metaEnded, value)
 }
 
-// PutBackupOf notes of which incarnation the database is a backup.
-func PutBackupOf(b *index.Batch, id [8]byte) { b.Set(index.SpaceMeta, metaBackupOf, id[:]) }
+// PutBackupOf notes of which incarnation the database is a backup, and how often its refs
+// will have moved.
+func PutBackupOf(b *index.Batch, id [8]byte, moves uint64) {
+	b.Set(index.SpaceMeta, metaBackupOf, id[:])
+	b.Set(index.SpaceMeta, metaBackupMoves, binary.BigEndian.AppendUint64(nil, moves))
+}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/zarrdb/zarrdb/kv/index"
 	"github.com/zarrdb/zarrdb/txn/internal/catalog"
@@ -17,8 +19,31 @@ func Mirror(ctx context.Context, from *From, to *To, of *[8]byte, o Options) (*R
 	return run(ctx, from, to, o, everything, func(ctx context.Context, t *Transfer) error { return t.mirror(ctx, of) })
 }
 
+// mayMirror refuses to drop versions that somebody committed to a backup, as a push does: what a
+// branch or tag points at that moved there, and that the source does not know.
+func (t *Transfer) mayMirror(ctx context.Context) error {
+	moved, err := catalog.MovedSinceBackup(t.to.Index)
+	if !moved || err != nil || t.o.Force {
+		return err
+	}
+	for _, r := range t.to.Heads() {
+		_, err := t.From.Lookup(ctx, r.Commit)
+		if errors.Is(err, catalog.ErrNoRef) {
+			_, name, _ := strings.Cut(r.Name, "/")
+			err = fmt.Errorf("%s: %w; \"zarrdb push %s %s %s:NAME\" keeps them under another name, and a backup with force drops them", refText(r.Name), ErrDiverged, t.to.Dir, t.From.Dir, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // everything plans all commits.
 func everything(ctx context.Context, t *Transfer) error {
+	if err := t.mayMirror(ctx); err != nil {
+		return err
+	}
 	for rec, err := range catalog.StoredCommits(ctx, t.Kept, nil) {
 		if err != nil {
 			return err
@@ -42,6 +67,9 @@ func everything(ctx context.Context, t *Transfer) error {
 // mirror publishes refs, reflogs and marks of expiry as they are in the source.
 func (t *Transfer) mirror(ctx context.Context, of *[8]byte) error {
 	return t.publish(ctx, func(c *LastBatch) error {
+		if err := t.mayMirror(ctx); err != nil {
+			return err
+		}
 		if err := t.mirrorSpace(ctx, c.Batch, index.SpaceReflog); err != nil {
 			return err
 		}
@@ -72,7 +100,11 @@ func (t *Transfer) mirror(ctx context.Context, of *[8]byte) error {
 			catalog.PutLastCare(c.Batch, catalog.LastErase, at)
 		}
 		if of != nil {
-			catalog.PutBackupOf(c.Batch, *of)
+			moves, err := catalog.MoveCount(t.to.Index)
+			if err != nil {
+				return err
+			}
+			catalog.PutBackupOf(c.Batch, *of, moves+uint64(len(c.Moves)))
 		}
 		return nil
 	})

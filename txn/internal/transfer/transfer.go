@@ -20,7 +20,7 @@ import (
 
 var (
 	// ErrDiverged means that a branch of the destination has versions that the
-	// source has not, which a push would drop, or another tag of the same name.
+	// source has not, which a push or backup would drop, or another tag of the same name.
 	// It is catalog.ErrConflict.
 	ErrDiverged = fmt.Errorf("%w: the destination has versions that the source does not have", catalog.ErrConflict)
 	errOtherTag = otherTagError{}
@@ -35,7 +35,7 @@ func (otherTagError) Error() string {
 func (otherTagError) Is(target error) bool { return errors.Is(ErrDiverged, target) }
 
 // Options of DB.Clone, DB.Push, DB.Pull, DB.Fetch, DB.Backup and
-// Restore. Backups hold everything and know no options but SkipDamaged and Progress.
+// Restore. Backups hold everything and know no options but Force, SkipDamaged and Progress.
 type Options struct {
 	// Branch is the only branch that is cloned, with the tags among its
 	// versions; "" is all branches and tags.
@@ -52,7 +52,7 @@ type Options struct {
 	// the destination has, and Unshallow those of all versions that the source still has.
 	Deepen    int
 	Unshallow bool
-	// Force is that of every RefSpec, and of Prune.
+	// Force is that of every RefSpec, and of Prune. It lets a backup drop what was committed to it.
 	Force bool
 	// Prune lets a push delete branches, with AllBranches, and tags, with AllTags, that
 	// the source does not have. It is refused where the source lacks the version that
