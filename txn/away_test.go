@@ -303,6 +303,70 @@ func TestAwayReads(t *testing.T) {
 	}
 }
 
+// meter counts the bytes of segments that are asked for.
+type meter struct {
+	*wire
+	bytes atomic.Int64
+}
+
+func (m *meter) Get(ctx context.Context, key string, rng kv.Range) ([]byte, error) {
+	b, err := m.wire.Get(ctx, key, rng)
+	if strings.HasPrefix(key, "s/") {
+		m.bytes.Add(int64(len(b)))
+	}
+	return b, err
+}
+
+// TestAwayRow reads payloads in the order in which they were written, through several packs: each byte comes once, in long ranges, also
+// if readers overtake each other. What is fetched ahead of those who stop is little.
+func TestAwayRow(t *testing.T) {
+	store := &meter{wire: &wire{Store: kv.NewMem()}}
+	o := joined()
+	o.PackBytes = 8 << 20
+	from := must.Get(Create(filepath.Join(t.TempDir(), "from"), o))(t)
+	defer closeChecked(t, from)
+	const n, size = 100, 300_000
+	key := func(i int) string { return fmt.Sprintf("a/c/%03d", i) }
+	want := map[string]string{}
+	writer := must.Get(from.Begin(bg, "main"))(t)
+	for i := range n {
+		want[key(i)] = big(fmt.Sprint(i), size)
+		must.Do(t, writer.Set(bg, key(i), []byte(want[key(i)])))
+	}
+	must.Get(writer.Commit(bg, CommitOptions{Message: "all"}))(t)
+	must.Get(from.PushTo(bg, bucketOf(t, from, store), everyRef))(t)
+	for _, c := range []struct{ readers, most int }{{1, n}, {3, n}, {1, 12}} {
+		db := lazyClone(t, store)
+		must.Do(t, db.Close())
+		db = must.Get(Open(db.Dir(), lazyOptions(store)))(t)
+		s := must.Get(db.At(bg, "main"))(t)
+		for i := range n { // the pages
+			must.Get(s.lookup(bg, key(i)))(t)
+		}
+		store.took()
+		store.bytes.Store(0)
+		var next atomic.Int64
+		var wg sync.WaitGroup
+		for range c.readers {
+			wg.Go(func() {
+				for i := next.Add(1) - 1; i < int64(c.most); i = next.Add(1) - 1 {
+					if b, err := s.Get(bg, key(int(i)), kv.All()); err != nil || string(b) != want[key(int(i))] {
+						t.Errorf("%s: %v", key(int(i)), err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		must.Do(t, s.Close())
+		must.Do(t, db.Close())
+		asked, came := len(strings.Fields(store.took())), store.bytes.Load()
+		least := int64(c.most) * size
+		if most := min(3*least, n*size) * 102 / 100; came < least || came > most || asked > 24 {
+			t.Errorf("%+v: %d requests, %d bytes", c, asked, came)
+		}
+	}
+}
+
 // TestAwayOnce lets many readers want the same at the same time.
 func TestAwayOnce(t *testing.T) {
 	store := &wire{Store: kv.NewMem()}

@@ -127,11 +127,16 @@ func TestForeignRecords(t *testing.T) {
 	defer s.Close()
 	first, need := record(4096, 1000)
 	_, n, err := s.ImportFrom(ctx, opened(first, need.To), id, []Extent{{need.From, need.To - 1}}, nil)
-	if err != nil || n.Written != 0 {
+	if err != nil || n != (Imported{Cut: need.To}) {
 		t.Errorf("a record that is longer than its payload: %+v, %v", n, err)
 	}
-	_, _, err = s.ImportFrom(ctx, opened(first, need.To), id, []Extent{need}, nil)
-	must.Do(t, err)
+	_, n, err = s.ImportFrom(ctx, opened(first, need.To), id, []Extent{need}, nil)
+	if err != nil || n.End != need.To || n.Cut != 0 {
+		t.Errorf("a record: %+v, %v", n, err)
+	}
+	if _, again, err := s.ImportFrom(ctx, opened(first, need.To), id, []Extent{need}, nil); err != nil || again.Written > 0 || again.End != need.To {
+		t.Errorf("again: %+v, %v", again, err)
+	}
 	for _, at := range []uint64{4096 - 256, 4096 + 512} { // over the header, and in the payload
 		other, into := record(at, 300)
 		if _, _, err := s.ImportFrom(ctx, opened(other, need.To), id, []Extent{into}, nil); !errors.Is(err, kv.ErrCorrupt) {
@@ -146,6 +151,36 @@ func TestForeignRecords(t *testing.T) {
 	}
 	if _, _, err := s.ImportFrom(ctx, opened(first, maxImport), id, []Extent{{need.To + 1<<20, need.To + 2<<20}}, nil); !errors.Is(err, kv.ErrTooLarge) {
 		t.Errorf("a pack of an exabyte: %v", err)
+	}
+}
+
+// forward is a reader that is read from front to back, where going back costs requests.
+type forward struct {
+	io.ReaderAt
+	t   *testing.T
+	far int64
+}
+
+func (f *forward) ReadAt(b []byte, off int64) (int, error) {
+	if f.far-off > foreignRun+scanBytes {
+		f.t.Errorf("back from %d to %d", f.far, off)
+	}
+	f.far = max(f.far, off)
+	return f.ReaderAt.ReadAt(b, off)
+}
+
+// TestForeignForward copies large records without looking at those behind them first.
+func TestForeignForward(t *testing.T) {
+	from, all := sealedWith(t, "from", vfs.NewMem(), 5<<20, 3<<20, 1<<20, 5<<20, 1000)
+	need := []Extent{{all[0].Offset, all[4].Offset + all[4].Length}}
+	to := must.Get(Open("to", &Options{FS: vfs.NewMem(), Incarnation: [8]byte{2}}))(t)
+	defer to.Close()
+	_, n, err := to.ImportFrom(t.Context(), opened(&forward{wholeOf(t, from, all[0].Pack, need), t, 0}, need[0].To), all[0].Pack, need, nil)
+	if err != nil || n.End != need[0].To {
+		t.Errorf("%+v, %v", n, err)
+	}
+	for _, a := range all {
+		must.Do(t, to.Verify(t.Context(), a, nothing))
 	}
 }
 

@@ -21,6 +21,9 @@ import (
 type Imported struct {
 	// Written is the number of copied bytes, Equal the number of bytes that were there already.
 	Written, Equal uint64
+	// End is where the last record ends that is here now, 0 without one. Cut is where the record ends that
+	// [Store.ImportFrom] left out because it lies over the end of need.
+	End, Cut uint64
 }
 
 // Import copies the records whose payloads overlap need, which ascend, from a
@@ -321,6 +324,7 @@ func (m *importer) absent(need []Extent) ([]Extent, error) {
 			}
 			m.runs = append(m.runs, Extent{rec.Header, end})
 			m.out.Equal += end - rec.Header
+			m.out.End = max(m.out.End, end)
 			if last := len(here) - 1; last >= 0 && rec.Header == roundUp(here[last].To, smallAlign) {
 				here[last].To = end
 			} else {
@@ -337,7 +341,7 @@ func (m *importer) absent(need []Extent) ([]Extent, error) {
 	return Subtract(need, here), nil
 }
 
-// foreignRun bounds how much is looked at before it is copied, where looking and copying are requests.
+// foreignRun is how much is looked at before it is copied, where looking and copying are requests.
 const foreignRun = 4 << 20
 
 // extent copies the records of one range. It copies only whole records: bytes
@@ -353,18 +357,22 @@ func (m *importer) extent(e Extent) error {
 	err := m.src.eachRecord(e, m.head, func(rec Record, at uint64) error {
 		end := rec.Offset + rec.Length
 		if m.foreign && (rec.Offset < e.From || end > e.To) {
+			if end > e.To {
+				m.out.Cut = end
+			}
 			return nil
 		}
 		has, err := m.has(rec)
 		if err == nil && !has && m.foreign && !m.grows {
 			err = m.free(rec, at)
 		}
-		if err == nil && (has || at != shift || rec.Header != roundUp(run.To, smallAlign) || m.foreign && run.To-run.From >= foreignRun) {
+		if err == nil && (has || at != shift || rec.Header != roundUp(run.To, smallAlign)) {
 			err = flush()
 		}
 		if shift = at; has {
 			m.runs = append(m.runs, Extent{rec.Header, end})
 			m.out.Equal += end - rec.Header
+			m.out.End = max(m.out.End, end)
 		}
 		if has || err != nil || m.grows {
 			return err
@@ -372,8 +380,10 @@ func (m *importer) extent(e Extent) error {
 		if run.To == 0 {
 			run.From = rec.Header
 		}
-		run.To = end
-		return nil
+		if run.To = end; m.foreign && end-run.From >= foreignRun {
+			err = flush()
+		}
+		return err
 	})
 	return errors.Join(err, flush())
 }
@@ -447,6 +457,7 @@ func (m *importer) copy(r Extent, shift uint64) error {
 		}
 	}
 	m.runs = append(m.runs, r)
+	m.out.End = max(m.out.End, r.To)
 	return nil
 }
 

@@ -25,6 +25,9 @@ func newID(incarnation [8]byte, counter uint64) (id ID) {
 // Incarnation is the first half of the ID.
 func (id ID) Incarnation() [8]byte { return [8]byte(id[:8]) }
 
+// Next is the ID of the pack that was begun after this one, if there is one.
+func (id ID) Next() ID { return newID(id.Incarnation(), id.Counter()+1) }
+
 // Counter is the second half of the ID.
 func (id ID) Counter() uint64 { return binary.BigEndian.Uint64(id[8:]) }
 

@@ -10,7 +10,8 @@
 //
 //	part.go      what the files say; opening the bucket; errors
 //	pages.go     pages: each is fetched once, whoever asks
-//	payloads.go  payloads: those that wait are fetched together, and more ahead
+//	payloads.go  payloads: those that wait are fetched together
+//	row.go       payloads ahead of readers who go from front to back
 //	whole.go     all payloads of a version
 //	room.go      the limit of what is kept
 //	verified.go  which payloads were compared with their hashes

@@ -99,6 +99,9 @@ func (a *Part) viewIn(ctx context.Context, s *pack.Store, at pack.Address, off, 
 		begun = true
 		return fn(b)
 	})
+	if begun && s != a.host.Packs && ctx.Value(lockedKey{}) == nil {
+		a.passed(ctx, at)
+	}
 	return begun, err
 }
 
@@ -107,7 +110,15 @@ func payloadAt(at pack.Address) string {
 }
 
 // carry copies records out of the bucket.
-func (a *Part) carry(ctx context.Context, id pack.ID, need []pack.Extent) (n pack.Imported, err error) {
+func (a *Part) carry(ctx context.Context, id pack.ID, need []pack.Extent) (pack.Imported, error) {
+	return a.bringIn(ctx, id, need, func(d *depot.Depot, to *pack.Store) (pack.Imported, error) {
+		_, n, err := transfer.ImportFrom(ctx, d, to, id, need, nil)
+		return n, err
+	})
+}
+
+// bringIn makes room for records of a pack, and has them copied.
+func (a *Part) bringIn(ctx context.Context, id pack.ID, need []pack.Extent, copy func(*depot.Depot, *pack.Store) (pack.Imported, error)) (n pack.Imported, err error) {
 	select {
 	case a.room <- struct{}{}:
 		defer func() { <-a.room }()
@@ -126,11 +137,11 @@ func (a *Part) carry(ctx context.Context, id pack.ID, need []pack.Extent) (n pac
 	}
 	d, err := a.Depot(ctx)
 	if err == nil {
-		_, n, err = transfer.ImportFrom(ctx, d, to, id, need, nil)
+		n, err = copy(d, to)
 	}
 	if errors.Is(err, pack.ErrTaken) { // a crash left half of a record
 		if err = a.remove(id); err == nil {
-			_, n, err = transfer.ImportFrom(ctx, d, to, id, need, nil)
+			n, err = copy(d, to)
 		}
 	}
 	return n, err
@@ -146,14 +157,6 @@ func (a *Part) remove(id pack.ID) error {
 	return to.Remove(id)
 }
 
-// fetching are the payloads of a pack that are wanted, and what was read ahead.
-type fetching struct {
-	wants []*wanted
-	busy  bool
-	end   uint64 // of what was fetched last
-	ahead uint64
-}
-
 type wanted struct {
 	at    pack.Address
 	by    bucket.Asker
@@ -166,14 +169,6 @@ func (w *wanted) extent() pack.Extent {
 	return pack.Extent{From: w.at.Offset, To: w.at.Offset + w.at.Length}
 }
 
-const (
-	// aheadFirst and aheadMost bound what is fetched behind a payload if payloads are read in their order: at most four
-	// requests at a time.
-	aheadFirst, aheadMost = 1 << 20, 32 << 20
-	// aheadGap is how far the next payload may lie behind the last one.
-	aheadGap = 256 << 10
-)
-
 // bring fetches a payload into [Dir]. The wants of all readers that wait are fetched together.
 func (a *Part) bring(ctx context.Context, at pack.Address, damage error, wrong bool) error {
 	if ctx.Value(lockedKey{}) != nil {
@@ -183,18 +178,13 @@ func (a *Part) bring(ctx context.Context, at pack.Address, damage error, wrong b
 		return err
 	}
 	w := &wanted{at: at, by: bucket.AskerOf(ctx), wrong: wrong, done: make(chan struct{})}
+	most := a.window()
 	a.mu.Lock()
-	f := a.wants[at.Pack]
-	if f == nil {
-		f = &fetching{}
-		a.wants[at.Pack] = f
-	}
+	f := a.fetching(at.Pack)
 	f.wants = append(f.wants, w)
+	f.pass(w.extent(), w.by, most, true)
+	a.start(at.Pack, f)
 	closed := a.closed
-	if !f.busy && !closed {
-		f.busy = true
-		a.out.Go(func() { a.serve(at.Pack, f) })
-	}
 	a.mu.Unlock()
 	if closed {
 		return catalog.ErrClosed
@@ -210,69 +200,75 @@ func (a *Part) bring(ctx context.Context, at pack.Address, damage error, wrong b
 	return nil
 }
 
-// serve fetches what is wanted of a pack, until nothing is.
+// serve fetches what is wanted of a pack, and its row, until nothing is left to do.
 func (a *Part) serve(id pack.ID, f *fetching) {
-	most := a.Most()
+	r := row{id: id}
+	defer r.close()
 	for {
+		most := a.Most()
 		a.mu.Lock()
 		list := f.take(uint64(most) / (2 * atOnce))
-		if len(list) == 0 {
+		if len(list) == 0 && !f.open() {
 			f.busy = false
 			a.mu.Unlock()
 			return
 		}
+		now := *f
 		a.mu.Unlock()
-		var err error
-		if slices.ContainsFunc(list, func(w *wanted) bool { return w.wrong }) {
-			err = a.remove(id)
-		}
-		ctx := a.as(list[0].by)
-		if need := f.plan(list, rangeOf(most)); err == nil {
-			_, err = a.carry(ctx, id, need)
-		}
-		// What the remote has lost or damaged of one is no error of the others.
-		alone := (len(list) > 1 || f.ahead > 0) && (errors.Is(err, kv.ErrCorrupt) || errors.Is(err, depot.ErrLeft))
-		for _, w := range list {
-			if w.err = err; alone {
-				_, w.err = a.carry(ctx, id, []pack.Extent{w.extent()})
-			}
-			close(w.done)
+		if len(list) > 0 {
+			a.fetchWanted(id, list)
+		} else {
+			end, goal := a.step(&r, &now)
+			a.went(f, &now, end, goal)
 		}
 	}
 }
 
-// take returns the next wants of one asker, of so many bytes together, or one.
-func (f *fetching) take(most uint64) []*wanted {
-	n, bytes := 0, uint64(0)
-	for ; n < len(f.wants); n++ {
-		if bytes += f.wants[n].at.Length; n > 0 && (bytes > most || f.wants[n].by != f.wants[0].by) {
-			break
-		}
+// fetchWanted fetches payloads that one asker waits for.
+func (a *Part) fetchWanted(id pack.ID, list []*wanted) {
+	var err error
+	if slices.ContainsFunc(list, func(w *wanted) bool { return w.wrong }) {
+		err = a.remove(id)
 	}
-	list := f.wants[:n:n]
-	f.wants = f.wants[n:]
+	ctx := a.as(list[0].by)
+	if err == nil {
+		_, err = a.carry(ctx, id, extents(list))
+	}
+	// What the remote has lost or damaged of one is no error of the others.
+	alone := len(list) > 1 && (errors.Is(err, kv.ErrCorrupt) || errors.Is(err, depot.ErrLeft))
+	for _, w := range list {
+		if w.err = err; alone {
+			_, w.err = a.carry(ctx, id, []pack.Extent{w.extent()})
+		}
+		close(w.done)
+	}
+}
+
+// take returns the next wants of one asker that do not come with the row, of so many bytes together, or one.
+func (f *fetching) take(most uint64) (list []*wanted) {
+	bytes := uint64(0)
+	f.wants = slices.DeleteFunc(f.wants, func(w *wanted) bool {
+		if f.brings(w) || len(list) > 0 && (bytes+w.at.Length > most || w.by != list[0].by) {
+			return false
+		}
+		bytes += w.at.Length
+		list = append(list, w)
+		return true
+	})
 	return list
 }
 
-// plan returns the ranges to fetch, with at most so much ahead.
-func (f *fetching) plan(list []*wanted, most uint64) (need []pack.Extent) {
+// extents returns the ranges of wants.
+func extents(list []*wanted) (need []pack.Extent) {
 	slices.SortFunc(list, func(a, b *wanted) int { return cmp.Compare(a.at.Offset, b.at.Offset) })
 	for _, w := range list {
 		e := w.extent()
-		last := len(need) - 1
-		if last >= 0 && e.From < need[last].To {
+		if last := len(need) - 1; last >= 0 && e.From < need[last].To {
 			need[last].To = max(need[last].To, e.To)
 			continue
 		}
 		need = append(need, e)
 	}
-	first, last := need[0], &need[len(need)-1]
-	f.ahead = min(max(2*f.ahead, aheadFirst), aheadMost)
-	if first.From < f.end || first.From > f.end+aheadGap {
-		f.ahead = 0
-	}
-	last.To = max(last.To, last.From+min(f.ahead, most))
-	f.end = last.To
 	return need
 }
 

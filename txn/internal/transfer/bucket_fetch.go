@@ -238,6 +238,34 @@ func ImportFrom(ctx context.Context, d *depot.Depot, to *pack.Store, id pack.ID,
 	}, id, need, progress)
 }
 
+// Row imports records of a pack that a depot has, one step behind the other. While one step is written, the bytes of the next ones are
+// on the way. Close it when done.
+type Row struct{ p *packReader }
+
+// NewRow begins a row.
+func NewRow(ctx context.Context, d *depot.Depot, id pack.ID) *Row {
+	return &Row{openPackReader(ctx, d, id)}
+}
+
+// Ask has ranges read ahead, each from one extent of the depot, but for what lies before the end of those that were asked for.
+func (r *Row) Ask(need []pack.Extent) { r.p.add(need) }
+
+// New returns the part of ranges that was not asked for.
+func (r *Row) New(need []pack.Extent) []pack.Extent {
+	return pack.Subtract(need, []pack.Extent{{To: r.p.asked}})
+}
+
+// Import copies the records that lie in step whole. The next step begins where the last of them ends. The one over the end of
+// step is known if it ends before size.
+func (r *Row) Import(ctx context.Context, to *pack.Store, step pack.Extent, size uint64) (pack.Imported, error) {
+	r.p.size = max(r.p.asked, size)
+	_, n, err := to.ImportFrom(ctx, func([]pack.Extent) (io.ReaderAt, uint64, error) { return r.p, r.p.size, nil }, r.p.id, []pack.Extent{step}, nil)
+	return n, err
+}
+
+// Close ends the requests that are on the way.
+func (r *Row) Close() { r.p.close() }
+
 const (
 	// readBytes is how much of a pack is read at a time, and readAhead how many such pieces are on the way.
 	readBytes = 8 << 20
@@ -254,37 +282,68 @@ type packReader struct {
 	sent sync.WaitGroup // requests
 	d    *depot.Depot
 	id   pack.ID
-	have []depot.Extent // of what is needed, with the fronts of records; ascending, apart
 	size uint64
+	// asked is where what is read ends. Up to size there are zeros.
+	asked uint64
 
 	mu     sync.Mutex
-	pieces map[uint64]*packPiece // by offset / readBytes
+	pieces []*packPiece // ascending, apart
 }
 
+// packPiece is what is asked for at once.
 type packPiece struct {
-	came  chan struct{}
-	parts []depot.Part
-	data  [][]byte
-	err   error
+	from, to uint64
+	parts    []depot.Part
+	came     chan struct{} // nil if it was not asked for, or is no longer needed
+	data     [][]byte
+	err      error
+}
+
+func openPackReader(ctx context.Context, d *depot.Depot, id pack.ID) *packReader {
+	p := &packReader{d: d, id: id}
+	p.ctx, p.stop = context.WithCancel(ctx)
+	return p
 }
 
 func newPackReader(ctx context.Context, d *depot.Depot, id pack.ID, need []pack.Extent) (*packReader, error) {
-	p := &packReader{d: d, id: id, pieces: map[uint64]*packPiece{}}
+	p := openPackReader(ctx, d, id)
 	for _, e := range need {
 		front := min(e.From-p.size, frontBytes+(e.To-e.From)>>14) // checksums are a 16,384th
 		list, err := d.Extents(ctx, id, e.From-front, e.To)
 		if err != nil {
+			p.close()
 			return nil, err
 		}
+		// A record lies in one extent, with its front.
 		for _, x := range list {
-			if x.To > e.From { // a record lies in one extent, with its front
-				p.have = append(p.have, x)
+			if x.To > e.From {
+				p.add([]pack.Extent{{From: x.From, To: x.To}})
 			}
 		}
 		p.size = max(p.size, e.To)
+		p.asked = p.size
 	}
-	p.ctx, p.stop = context.WithCancel(ctx)
 	return p, nil
+}
+
+// add has ranges read, too, each from one extent, but for what lies before the end of those that it has.
+func (p *packReader) add(list []pack.Extent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range list {
+		for from := max(e.From, p.asked); from < e.To; {
+			last := len(p.pieces) - 1
+			if last < 0 || p.pieces[last].came != nil || from >= p.pieces[last].from+readBytes {
+				p.pieces = append(p.pieces, &packPiece{from: from})
+				last++
+			}
+			piece := p.pieces[last]
+			piece.to = min(e.To, piece.from+readBytes)
+			piece.parts = append(piece.parts, depot.Part{Pack: p.id, From: from, To: piece.to})
+			from = piece.to
+		}
+		p.asked = max(p.asked, e.To)
+	}
 }
 
 // close ends the requests that are on the way.
@@ -298,90 +357,66 @@ func (p *packReader) ReadAt(b []byte, off int64) (n int, err error) {
 	if uint64(off) >= p.size {
 		return 0, io.EOF
 	}
-	if end := uint64(off) + uint64(len(b)); end > p.size {
-		b, err = b[:p.size-uint64(off)], io.EOF
+	at, end := uint64(off), uint64(off)+uint64(len(b))
+	if end > p.size {
+		b, err = b[:p.size-at], io.EOF
 	}
 	clear(b)
-	for n < len(b) {
-		at := uint64(off) + uint64(n)
-		k := min(uint64(len(b)-n), readBytes-at%readBytes)
-		if err := p.copy(b[n:n+int(k)], at); err != nil {
-			return n, err
+	for i := sort.Search(len(p.pieces), func(i int) bool { return p.pieces[i].to > at }); i < len(p.pieces) && p.pieces[i].from < end; i++ {
+		if err := p.copy(b, at, i); err != nil {
+			return 0, err
 		}
-		n += int(k)
 	}
-	return n, err
+	return len(b), err
 }
 
-// copy copies bytes that lie in one piece.
-func (p *packReader) copy(b []byte, at uint64) error {
-	piece := p.piece(at / readBytes)
+// copy copies what a piece has of the bytes at an offset.
+func (p *packReader) copy(b []byte, at uint64, i int) error {
+	came := p.ask(i)
 	select {
-	case <-piece.came:
+	case <-came:
 	case <-p.ctx.Done():
 		return p.ctx.Err()
 	}
+	piece := p.pieces[i]
 	if piece.err != nil {
 		return piece.err
 	}
-	for i, e := range piece.parts {
+	for k, e := range piece.parts {
 		from, to := max(e.From, at), min(e.To, at+uint64(len(b)))
 		if from < to {
-			copy(b[from-at:to-at], piece.data[i][from-e.From:])
+			copy(b[from-at:to-at], piece.data[k][from-e.From:])
 		}
 	}
 	return nil
 }
 
-// piece returns a piece, and has the next ones fetched. It forgets those before.
-func (p *packReader) piece(i uint64) *packPiece {
+// ask has a piece fetched, and the next ones. It forgets those that end more than readBytes before: imports look ahead less.
+func (p *packReader) ask(i int) (came <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pieces[i] == nil {
-		for old := range p.pieces {
-			if old+1 < i {
-				delete(p.pieces, old)
-			}
+	for _, old := range p.pieces[:i] {
+		if old.came == nil || old.to+readBytes > p.pieces[i].from {
+			continue
+		}
+		select {
+		case <-old.came:
+			old.came, old.data = nil, nil
+		default:
 		}
 	}
-	got := p.start(i)
-	for range readAhead - 1 {
-		i++
-		k := p.after(i * readBytes)
-		if k == len(p.have) {
-			break
+	for k := i; k < min(i+readAhead, len(p.pieces)); k++ {
+		piece := p.pieces[k]
+		if piece.came != nil {
+			continue
 		}
-		i = max(i, p.have[k].From/readBytes)
-		p.start(i)
+		piece.came = make(chan struct{})
+		p.sent.Go(func() {
+			defer close(piece.came)
+			piece.data, piece.err = p.d.Payloads(p.ctx, piece.parts)
+		})
 	}
-	return got
-}
-
-// after is the number of the first extent that ends behind an offset.
-func (p *packReader) after(off uint64) int {
-	return sort.Search(len(p.have), func(i int) bool { return p.have[i].To > off })
-}
-
-// start has a piece fetched. The caller holds mu.
-func (p *packReader) start(i uint64) *packPiece {
-	if piece := p.pieces[i]; piece != nil {
-		return piece
-	}
-	piece := &packPiece{came: make(chan struct{})}
-	p.pieces[i] = piece
-	for k := p.after(i * readBytes); k < len(p.have) && p.have[k].From < (i+1)*readBytes; k++ {
-		e := &p.have[k]
-		piece.parts = append(piece.parts, depot.Part{Pack: p.id, From: max(e.From, i*readBytes), To: min(e.To, (i+1)*readBytes)})
-	}
-	if len(piece.parts) == 0 {
-		close(piece.came)
-		return piece
-	}
-	p.sent.Go(func() {
-		defer close(piece.came)
-		piece.data, piece.err = p.d.Payloads(p.ctx, piece.parts)
-	})
-	return piece
+	return p.pieces[i].came
 }
 
 // Stage carries what a pull or fetch needs of a bucket into a new database, whose To.Publish and To.Write are. Plan, bases and
