@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -24,8 +23,6 @@ import (
 
 // Options configure a server. nil and the zero value work.
 type Options struct {
-	// Database is the default database of requests; default the only one.
-	Database string
 	// Version is compared by clients that need the same build; default
 	// [Version].
 	Version string
@@ -102,8 +99,9 @@ func (o *Options) withDefaults() Options {
 
 // server is one Serve.
 type server struct {
-	t *serve.Table
-	o Options
+	t    *serve.Table
+	name string // of the database in the table
+	o    Options
 
 	at        at // where clients look for the socket
 	accepting sync.WaitGroup
@@ -136,10 +134,8 @@ func (s *server) serve(ctx context.Context) error {
 	s.memory = membudget.Divide(1)
 	defer s.memory.Leave()
 	defer membudget.Count(membudget.Requests, func() int64 { return s.metas.held() + s.bodies.held() })()
-	for _, name := range s.t.Names() {
-		if db, err := s.t.Database(context.Background(), name); err == nil {
-			defer db.Versions().Cache(s.recall)()
-		}
+	if db, err := s.t.Database(context.Background(), s.name); err == nil {
+		defer db.Versions().Cache(s.recall)()
 	}
 	if s.o.Idle > 0 {
 		s.idle = time.AfterFunc(s.o.Idle, func() { cancel(ErrIdle) })
@@ -178,9 +174,9 @@ func (s *server) dial() (net.Conn, error) {
 	return ours, nil
 }
 
-// newServer returns a server that listens on l. If l has no socket, keepSockets makes one.
+// newServer returns a server of the one database in t that listens on l. If l has no socket, keepSockets makes one.
 func newServer(l *Listener, t *serve.Table, o *Options) *server {
-	s := &server{t: t, o: o.withDefaults(), at: l.at, ready: make(chan struct{}), sockets: map[string]*Listener{}, conns: map[*conn]struct{}{}}
+	s := &server{t: t, name: t.Names()[0], o: o.withDefaults(), at: l.at, ready: make(chan struct{}), sockets: map[string]*Listener{}, conns: map[*conn]struct{}{}}
 	if l.UnixListener != nil {
 		s.sockets[l.Path()] = l
 	}
@@ -281,14 +277,9 @@ func (s *server) lookAround() {
 	}
 }
 
-// identity returns the identity of the database of the socket, zero if what is served is
-// not one database. [engine.ErrMoved] if it is not in its place.
+// identity returns the identity of the database. [engine.ErrMoved] if it is not in its place.
 func (s *server) identity() (id txn.Identity, err error) {
-	name, err := s.database("")
-	if err != nil {
-		return id, nil
-	}
-	db, err := s.t.Database(context.Background(), name)
+	db, err := s.t.Database(context.Background(), s.name)
 	if err == nil {
 		id = db.Identity()
 	} else if !errors.Is(err, engine.ErrMoved) {
@@ -425,51 +416,16 @@ func userName(uid int) string {
 	return name
 }
 
-// database returns the database of a request, the default one for "".
-func (s *server) database(name string) (string, error) {
-	if name != "" {
-		return name, nil
-	}
-	if s.o.Database != "" {
-		return s.o.Database, nil
-	}
-	names := s.t.Names()
-	if len(names) == 1 {
-		return names[0], nil
-	}
-	return "", fmt.Errorf("%w: it does not say which database it is about, one of %q", ErrRequest, names)
-}
-
-// visible are the databases that a client may see. A reader sees that of the
-// socket only: the files of others may not be its to read.
-func (s *server) visible(who *serve.Principal) []string {
-	names := s.t.Names()
-	if who.Admin {
-		return names
-	}
-	own, err := s.database("")
-	if err != nil || !slices.Contains(names, own) {
-		return nil
-	}
-	return []string{own}
-}
-
 func (s *server) hello(who *serve.Principal) *wire.Hello {
 	h := &wire.Hello{
 		Protocol: wire.Protocol, Version: s.o.Version, PID: os.Getpid(), Program: filepath.Base(os.Args[0]),
-		Databases: s.visible(who), Dir: s.at.dir, Write: who.Admin,
-		MaxMeta: wire.MaxMeta, MaxBody: s.o.MaxBody, Requests: s.o.Requests, Views: s.o.Views,
+		Dir: s.at.dir, MaxMeta: wire.MaxMeta, MaxBody: s.o.MaxBody, Requests: s.o.Requests,
 	}
-	h.Database, _ = s.database("")
-	if !s.o.NoFiles && mmap.Supported {
-		h.Capabilities = []string{wire.CapFiles}
-		if canShare {
-			h.Capabilities = append(h.Capabilities, wire.CapBlocks)
-			h.MaxBlocks = maxBlockBytes(who)
-			if who.Admin {
-				h.Capabilities = append(h.Capabilities, wire.CapBodies)
-			}
-		}
+	if s.sendsFiles() && canShare && who.Admin {
+		h.Capabilities = []string{wire.CapBodies}
 	}
 	return h
 }
+
+// sendsFiles reports whether clients get descriptors.
+func (s *server) sendsFiles() bool { return !s.o.NoFiles && mmap.Supported }

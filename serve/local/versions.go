@@ -8,8 +8,8 @@ import (
 )
 
 // Resolve returns the commit that a revision names.
-func (c *Client) Resolve(ctx context.Context, db, rev string) (*txn.Commit, error) {
-	out, err := query[wire.Commit](ctx, c, wire.OpResolve, wire.Rev{Database: db, Rev: rev})
+func (c *Client) Resolve(ctx context.Context, rev string) (*txn.Commit, error) {
+	out, err := query[wire.Commit](ctx, c, wire.OpResolve, wire.Open{Rev: rev})
 	if err != nil {
 		return nil, err
 	}
@@ -17,7 +17,7 @@ func (c *Client) Resolve(ctx context.Context, db, rev string) (*txn.Commit, erro
 }
 
 // Refs returns the branches and tags, by name.
-func (c *Client) Refs(ctx context.Context, db string) (branches, tags []txn.Ref, err error) {
-	out, err := query[wire.Refs](ctx, c, wire.OpRefs, wire.Database{Database: db})
+func (c *Client) Refs(ctx context.Context) (branches, tags []txn.Ref, err error) {
+	out, err := query[wire.Refs](ctx, c, wire.OpRefs, none{})
 	return refsIn(out.Branches), refsIn(out.Tags), err
 }
