@@ -22,9 +22,6 @@ import (
 
 // DialOptions configure a client. nil and the zero value work.
 type DialOptions struct {
-	// Version is compared by the server for requests that need the same build;
-	// default [Version].
-	Version string
 	// NoFiles asks for all values as bytes.
 	NoFiles bool
 	// Share makes this process share the memory for databases equally with the server and its
@@ -98,9 +95,6 @@ func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
 func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, error) {
 	c := &Client{o: *o}
 	c.open, c.end = context.WithCancel(context.Background())
-	if c.o.Version == "" {
-		c.o.Version = Version()
-	}
 	if c.o.Share {
 		c.memory = membudget.Divide(1)
 	}

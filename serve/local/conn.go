@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
@@ -99,9 +98,6 @@ func (c *conn) serve() {
 		}
 	}
 	c.here.stop()
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, net.ErrClosed) {
-		c.s.o.Log.Warn("connection", "who", c.who.Name, "error", err)
-	}
 	if err == nil { // the server ends
 		c.wg.Wait()
 		_ = c.answer(&wire.Frame{Op: wire.OpBye}, none{}) // a client that does not get it asks the next server

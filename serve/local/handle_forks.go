@@ -40,7 +40,7 @@ func (c *conn) rebase(ctx context.Context, v *view, in *wire.Rebase) (*wire.Sess
 }
 
 func (c *conn) fork(ctx context.Context, v *view, _ *wire.Fork) (*wire.View, error) {
-	f, err := v.Session.Fork(ctx, "", c.origin())
+	f, err := v.Session.Fork(ctx, c.origin())
 	if err != nil {
 		return nil, err
 	}

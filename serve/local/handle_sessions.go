@@ -29,9 +29,7 @@ func (c *conn) begin(ctx context.Context, in *wire.Begin) (*wire.View, error) {
 func (c *conn) origin() txn.Origin { return txn.Origin{Program: c.program, PID: c.pid} }
 
 func (c *conn) savepoint(ctx context.Context, v *view, in *wire.Savepoint) (*wire.Session, error) {
-	if in.Label != nil {
-		v.Session.Engine().SetLabel(*in.Label)
-	}
+	v.Session.Engine().SetLabel(in.Label)
 	if err := v.Session.Engine().Savepoint(ctx); err != nil {
 		return nil, err
 	}

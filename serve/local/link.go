@@ -101,7 +101,7 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 }
 
 func (l *link) greet(o *DialOptions) error {
-	ours := wire.Hello{Protocol: wire.Protocol, Version: o.Version, PID: os.Getpid(), Program: cmp.Or(o.program, filepath.Base(os.Args[0]))}
+	ours := wire.Hello{Protocol: wire.Protocol, Version: Version(), PID: os.Getpid(), Program: cmp.Or(o.program, filepath.Base(os.Args[0]))}
 	if mmap.Supported && !o.NoFiles {
 		ours.Capabilities = []string{wire.CapFiles}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/user"
@@ -52,8 +51,6 @@ type Options struct {
 	// Hurry, if not nil, delays Grace until it is closed: requests under way then
 	// go on for as long as they take, and their clients can still cancel them.
 	Hurry <-chan struct{}
-	// Log gets connections that break the protocol; nil discards them.
-	Log *slog.Logger
 
 	maxMeta int // the longest meta that is sent; default wire.MaxMeta
 }
@@ -90,9 +87,6 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.maxMeta == 0 {
 		c.maxMeta = wire.MaxMeta
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c
 }
@@ -202,9 +196,7 @@ func (s *server) watch(ctx context.Context) {
 			return
 		case <-t.C:
 			s.lookAround()
-			if err := s.keepSockets(ctx); err != nil {
-				s.o.Log.WarnContext(ctx, "some processes cannot connect", "error", err)
-			}
+			_ = s.keepSockets(ctx) // the next look tries again
 		}
 	}
 }
@@ -319,7 +311,6 @@ func (s *server) accept(ctx context.Context, l *Listener) {
 			return
 		case err != nil:
 			// No descriptors are left, for example. Connections that end give some back.
-			s.o.Log.WarnContext(ctx, "accept", "error", err)
 			select {
 			case <-time.After(pause):
 			case <-ctx.Done():
@@ -330,7 +321,6 @@ func (s *server) accept(ctx context.Context, l *Listener) {
 		pause = time.Millisecond
 		who, err := s.authenticate(u)
 		if err != nil {
-			s.o.Log.WarnContext(ctx, "connection refused", "error", err)
 			_ = u.Close()
 			continue
 		}

@@ -273,12 +273,12 @@ func TestSocketIsMadeAgain(t *testing.T) {
 			t.Errorf("%s: %v", harm.what, err)
 			continue
 		}
-		if _, err := conn.Resolve(bg, "main"); err != nil {
+		if _, err := conn.Source().Resolve(bg, "main"); err != nil {
 			t.Errorf("%s: %v", harm.what, err)
 		}
 		conn.Close()
 	}
-	if _, err := c.Resolve(bg, "main"); err != nil { // its connection goes on
+	if _, err := c.Source().Resolve(bg, "main"); err != nil { // its connection goes on
 		t.Error(err)
 	}
 	if err := h.end(); err != nil {

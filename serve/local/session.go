@@ -400,7 +400,7 @@ func (s *Session) do(ctx context.Context, op wire.Op, in func(handle uint32) any
 func (s *Session) Savepoint(ctx context.Context, label string) error {
 	var out wire.Session
 	err := s.do(ctx, wire.OpSavepoint, func(handle uint32) any {
-		return wire.Savepoint{Handle: wire.Handle{View: handle}, Label: &label}
+		return wire.Savepoint{Handle: wire.Handle{View: handle}, Label: label}
 	}, &out)
 	if err == nil {
 		s.told(&out)

@@ -60,7 +60,7 @@ func TestProcessesShareMemory(t *testing.T) {
 
 	end()
 	end = start()
-	if _, err := first.Resolve(bg, "main"); err != nil { // it connects again
+	if _, err := first.Source().Resolve(bg, "main"); err != nil { // it connects again
 		t.Fatal(err)
 	}
 	dial()

@@ -180,16 +180,14 @@ func splitPages(f *wire.Frame, q txn.PageQuery) ([][]byte, error) {
 
 // Resolve implements [txn.Source].
 func (s source) Resolve(ctx context.Context, rev string) (txn.CommitID, error) {
-	c, err := s.c.Resolve(ctx, rev)
-	if err != nil {
-		return txn.CommitID{}, err
-	}
-	return c.ID, nil
+	out, err := query[wire.Commit](ctx, s.c, wire.OpResolve, wire.Open{Rev: rev})
+	return commitID(out.ID), err
 }
 
 // Refs implements [txn.Source].
 func (s source) Refs(ctx context.Context) (branches, tags []txn.Ref, err error) {
-	return s.c.Refs(ctx)
+	out, err := query[wire.Refs](ctx, s.c, wire.OpRefs, none{})
+	return refsIn(out.Branches), refsIn(out.Tags), err
 }
 
 // Ancestors implements [txn.Source].
