@@ -19,10 +19,10 @@ build:            ## build the program into ./zarrdb
 	CGO_ENABLED=0 $(GO) build -trimpath -o zarrdb ./cmd/zarrdb
 
 # Go must not send signals to its own threads to interrupt them: a thread that gets one may take a signal that was
-# meant for the main thread of Python, for example that of Ctrl-C.
+# meant for the main thread of Python, for example that of Ctrl-C. With pebblegozstd the index has the zstd of Go, as in the program.
 library:          ## the library of the Python package, in its folder; needs a C compiler
 	@cc=$$($(GO) env CC); command -v $${cc%% *} >/dev/null || { echo "make library: the Python package needs a C compiler, and $$cc was not found: install it (Debian: apt install gcc libc6-dev; macOS: xcode-select --install), or name another one in CC" >&2; exit 1; }
-	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='-s -X=runtime.godebugDefault=asyncpreemptoff=1' -o $(LIBRARY) ./python/lib
+	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -tags pebblegozstd -trimpath -buildvcs=false -ldflags='-s -X=runtime.godebugDefault=asyncpreemptoff=1' -o $(LIBRARY) ./python/lib
 	@rm -f $(basename $(LIBRARY)).h
 
 test:             ## run the tests, those that take long first

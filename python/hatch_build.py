@@ -24,7 +24,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 LIBRARY = "libzarrdb.shared"  # with the name of an extension module, Python would try to import it
-LDFLAGS = "-s -X=runtime.godebugDefault=asyncpreemptoff=1"  # see the Makefile
+LDFLAGS = "-s -X=runtime.godebugDefault=asyncpreemptoff=1"  # for this and for the tag, see the Makefile
 MODULE = "module github.com/zarrdb/zarrdb\n"
 # Folders of the repository that the program is not built from.
 OTHER = {"bench", "docs", "examples", "interop", "python", "scripts", "testdata"}
@@ -122,7 +122,7 @@ class ProgramHook(BuildHookInterface):  # type: ignore[type-arg]
                 "macOS: xcode-select --install), or put the path of a library into ZARRDB_WHEEL_LIBRARY, for an editable installation into ZARRDB_LIBRARY"
             )
         subprocess.run(
-            [go, "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", f"-ldflags={LDFLAGS}", "-o", str(library), "./python/lib"],
+            [go, "build", "-buildmode=c-shared", "-tags=pebblegozstd", "-trimpath", "-buildvcs=false", f"-ldflags={LDFLAGS}", "-o", str(library), "./python/lib"],
             cwd=source, env={**os.environ, "CGO_ENABLED": "1", "GOWORK": "off"}, check=True,
         )  # fmt: skip
         library.with_suffix(".h").unlink(missing_ok=True)

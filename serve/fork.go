@@ -10,7 +10,7 @@ import (
 // Fork opens a session that begins with the writes of c, and stores the new session, so
 // that other processes can name it; see [engine.Session.Fork]. by is the process that forks, as in
 // [BeginOptions].
-func (c *Session) Fork(ctx context.Context, label string, by txn.Origin) (*Session, error) {
+func (c *Session) Fork(ctx context.Context, by txn.Origin) (*Session, error) {
 	s, err := c.t.find(ctx, c.db, true)
 	if err != nil {
 		return nil, err
@@ -19,7 +19,6 @@ func (c *Session) Fork(ctx context.Context, label string, by txn.Origin) (*Sessi
 	if err != nil {
 		return nil, err
 	}
-	f.SetLabel(label)
 	setOrigin(f, c.who, by)
 	if err = f.Savepoint(ctx); err == nil {
 		err = f.Log(ctx)

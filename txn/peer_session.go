@@ -95,7 +95,7 @@ func (s *there) told() {
 	i := s.tx.Info()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.base, s.saved, s.used, s.logged.on = i.Base, i.Saved, i.Used, i.Logged
+	s.base, s.saved, s.used = i.Base, i.Saved, i.Used
 }
 
 // lockOpen acquires changing, to change a session that is open.

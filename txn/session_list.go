@@ -74,8 +74,6 @@ type SessionInfo struct {
 	// Used is when it was last begun, resumed, written to or saved: as far as the index
 	// knows, for a session that this process has not open.
 	Used time.Time
-	// Logged says that its changes survive when the process is killed; see [Session.Log].
-	Logged bool
 	// Open says that this process has it open.
 	Open bool
 	// Label says what the session is for; see [Session.SetLabel].
@@ -145,5 +143,5 @@ func (db *DB) storedSessions(ctx context.Context) (map[SessionID]SessionInfo, er
 func (s *Session) Info() SessionInfo {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return SessionInfo{ID: s.id, Branch: s.branch, Base: s.base, Created: s.created, Saved: s.saved, Used: s.used, Logged: s.logged.on, Open: true, Label: s.label, By: s.by}
+	return SessionInfo{ID: s.id, Branch: s.branch, Base: s.base, Created: s.created, Saved: s.saved, Used: s.used, Open: true, Label: s.label, By: s.by}
 }

@@ -202,7 +202,7 @@ func (s *server) socket() *door {
 				return "", err
 			}
 			s.t.Cleanup(func() { _ = c.Close() })
-			db, err := engine.OpenPeer(s.db, c.Identity(), c.Source(""), nil)
+			db, err := engine.OpenPeer(s.db, c.Identity(), c.Source(), nil)
 			if err != nil {
 				return "", err
 			}

@@ -495,6 +495,15 @@ def test_no_database(path: Path) -> None:
         zarrdb.open(path)
 
 
+def test_without_an_environment(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = _client.binary()
+    monkeypatch.setattr(_client, "binary", lambda: program)
+    for name in list(os.environ):
+        monkeypatch.delenv(name)
+    with zarrdb.open(path, create=True) as repo:
+        assert repo.list_branches() == ["main"]
+
+
 def test_socket_left_behind(repo: zarrdb.Repository, path: Path) -> None:
     kill(path)
     assert zarrdb.open(path).list_branches() == ["main"]

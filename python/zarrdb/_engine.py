@@ -238,7 +238,8 @@ class Database(Handle):
 
     def __init__(self, dir: str, wait: float | None, server: str) -> None:
         super().__init__()
-        text = [os.fsencode(dir), os.fsencode(server), os.fsencode(program()), *[k + b"=" + v for k, v in os.environb.items()]]
+        environ = b"\0".join(k + b"=" + v for k, v in os.environb.items())  # it may be empty
+        text = os.fsencode(dir), os.fsencode(server), os.fsencode(program()), environ
         _dirs.add(dir)
         self.identity: tuple[str, str] = tuple(json.loads(call(OPEN, 0, _two(self.number, milliseconds(wait)), b"\0".join(text))))
 

@@ -148,7 +148,8 @@ class Repository:
 
     def close(self) -> None:
         """Leave the database. If this program has started the process that has it open, and nobody
-        else uses it, the process ends first, so that the directory can be removed. A repository that is
+        else uses it, the process ends first, so that the directory can be removed. Calls of other threads
+        that take more than some seconds are not waited for; the process ends behind them. A repository that is
         used after that connects again.
 
         >>> import tempfile

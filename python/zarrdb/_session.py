@@ -263,9 +263,7 @@ class Session(Contents, WritableView):
 
     def savepoint(self) -> datetime:
         """Make everything written so far survive the end of the server."""
-        dirty = self._dirty
         self._about = self._ask("savepoint")
-        self._dirty -= min(dirty, self._dirty)
         return parse_time(self._about["saved"])
 
     def commit(

@@ -189,7 +189,7 @@ class WritableView(View):
     def __init__(self, client: Client, name: str, arg: Any) -> None:
         super().__init__(client, name, arg)
         self._seen = Seen()
-        self._dirty = 0  # writes since the last savepoint
+        self._dirty = 0  # writes
         self._keys: dict[int, threading.RLock] = {}  # a signal handler may come to a key whose lock its thread has
 
     def _forked(self) -> None:

@@ -23,10 +23,6 @@ func (c *conn) ask(ctx context.Context, f *wire.Frame) error {
 	if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
 		return err
 	}
-	name, err := c.database(in.Database)
-	if err != nil {
-		return err
-	}
 	h, err := c.hold(ctx, memoryFirst)
 	if err != nil {
 		return err
@@ -43,7 +39,7 @@ func (c *conn) ask(ctx context.Context, f *wire.Frame) error {
 		// If it fails the connection ends, and so does ctx.
 		_ = c.w.Send(&wire.Frame{ID: f.ID, Op: f.Op, Flags: wire.FlagReply | wire.FlagReport, Body: report})
 	})
-	out, err := c.s.t.Answer(ctx, c.who, name, in.Name, in.In, told.add)
+	out, err := c.s.t.Answer(ctx, c.who, c.s.name, in.Name, in.In, told.add)
 	told.end()
 	if lasts && err != nil && errors.Is(context.Cause(ctx), ErrGone) {
 		return ErrGone
@@ -63,7 +59,7 @@ func (c *conn) ask(ctx context.Context, f *wire.Frame) error {
 // other request, a lost answer is an [ErrUnknown]. If ctx ends, Ask waits until the server has
 // ended a request that changes something.
 func (s source) Ask(ctx context.Context, name string, in []byte, progress func(report []byte)) (out []byte, err error) {
-	meta, err := json.Marshal(wire.Ask{Database: s.db, Name: name, In: in})
+	meta, err := json.Marshal(wire.Ask{Name: name, In: in})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func TestCareThroughSocket(t *testing.T) {
 	for i := range 4 {
 		put(t, h.db, map[string][]byte{"k": random(uint64(i), 80_000), "same": random(9, 80_000)})
 	}
-	p := must.Get(c.Peer("", nil))(t)
+	p := must.Get(c.Peer(nil))(t)
 	defer p.Close()
 	dir := filepath.Join(shortDir(t), "copy.zdb")
 	seen := 0
@@ -122,7 +122,7 @@ func TestPullBetweenHolders(t *testing.T) {
 	want := put(t, from, map[string][]byte{"k": random(2, 80_000)})
 	peer := func(db *engine.DB) *engine.DB {
 		c := must.Get(DialDir(bg, db.Dir(), nil))(t)
-		p := must.Get(c.Peer("", nil))(t)
+		p := must.Get(c.Peer(nil))(t)
 		t.Cleanup(func() { _, _ = p.Close(), c.Close() })
 		return p
 	}
@@ -176,7 +176,7 @@ func TestAskIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(bg)
 	number := make(chan uint64, 1)
 	done := make(chan error, 1)
-	asks := c.Source("").(interface {
+	asks := c.Source().(interface {
 		Ask(context.Context, string, []byte, func([]byte)) ([]byte, error)
 	})
 	go func() {
@@ -191,7 +191,7 @@ func TestAskIsCancelled(t *testing.T) {
 	}()
 	kept := <-number
 	of := txn.RecordRange{Space: 'r', Kept: kept}
-	if list, _, err := c.Source("").Records(bg, of); err != nil || len(list) == 0 {
+	if list, _, err := c.Source().Records(bg, of); err != nil || len(list) == 0 {
 		t.Errorf("%d records of the moment that is kept, %v", len(list), err)
 	}
 	cancel()
@@ -199,7 +199,7 @@ func TestAskIsCancelled(t *testing.T) {
 		t.Errorf("the request: %v", err)
 	}
 	for { // the server has to get the cancellation
-		if _, _, err := c.Source("").Records(bg, of); err != nil {
+		if _, _, err := c.Source().Records(bg, of); err != nil {
 			break
 		}
 	}
@@ -222,9 +222,6 @@ func TestReadersAsk(t *testing.T) {
 		}
 	}
 	if _, err := h.table.Answer(bg, reader, "t", "check", []byte("{}"), nil); err != nil {
-		t.Error(err)
-	}
-	if _, err := h.table.Answer(bg, reader, "other", "check", []byte("{}"), nil); !errors.Is(err, serve.ErrNoDatabase) {
 		t.Error(err)
 	}
 }
@@ -257,7 +254,7 @@ func TestAskAnswerLost(t *testing.T) {
 		return Connect(ctx, h.l.Path())
 	}}))(t)
 	defer c.Close()
-	src := c.Source("").(source)
+	src := c.Source()
 	if _, err := src.Ask(bg, "checkpoint", []byte("{}"), nil); !errors.Is(err, ErrUnknown) || !contains(err, "before it answered") || !contains(err, "whether it took place") || times != 0 {
 		t.Errorf("a change: %v, %d other connections", err, times)
 	}
@@ -270,7 +267,7 @@ func TestAskAnswerLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Source("").(source).Ask(bg, "sessions", []byte("{}"), nil); err != nil {
+	if _, err := c.Source().Ask(bg, "sessions", []byte("{}"), nil); err != nil {
 		t.Errorf("a request that changes nothing: %v", err)
 	}
 }

@@ -58,7 +58,7 @@ func Attach(ctx context.Context, dir string, o AttachOptions) (*Attached, error)
 		c, err := s.client(ctx, &to)
 		if err == nil {
 			a := &Attached{c: c, s: s}
-			if a.DB, err = engine.OpenPeer(dir, c.Identity(), attached{source{c, ""}}, &engine.Options{CacheBytes: o.CacheBytes}); err != nil {
+			if a.DB, err = engine.OpenPeer(dir, c.Identity(), attached{source{c}}, &engine.Options{CacheBytes: o.CacheBytes}); err != nil {
 				return nil, errors.Join(err, c.Close())
 			}
 			return a, nil

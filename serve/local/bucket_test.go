@@ -21,7 +21,7 @@ func TestLentBuckets(t *testing.T) {
 	h, c := served(t, nil, nil)
 	store := kv.NewMem()
 	must.Do(t, store.Set(bg, "manifest", []byte("bytes")))
-	c.Source("").(source).LendBucket("mem:a", store)
+	source{c}.LendBucket("mem:a", store)
 	h.s.mu.Lock()
 	var conns []*conn
 	for k := range h.s.conns {

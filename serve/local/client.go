@@ -23,9 +23,6 @@ import (
 
 // DialOptions configure a client. nil and the zero value work.
 type DialOptions struct {
-	// Version is compared by the server for requests that need the same build;
-	// default [Version].
-	Version string
 	// NoFiles asks for all values as bytes.
 	NoFiles bool
 	// Share makes this process share the memory for databases equally with the server and its
@@ -58,7 +55,7 @@ type DialOptions struct {
 type Client struct {
 	o        DialOptions
 	busy     ctxlock.Lock    // held while it connects again
-	visiting ctxlock.Lock    // held while it visits a database
+	visiting ctxlock.Lock    // held while it visits
 	silent   error           // why the last process did not answer; under busy
 	tried    time.Time       // when it did not answer; under busy
 	open     context.Context // ends when the client is closed
@@ -67,10 +64,10 @@ type Client struct {
 	mu      sync.Mutex
 	l       *link
 	closed  bool
-	leases  map[*lease]struct{}  // renewed on each new connection
-	peers   map[string]*peerFile // by database
-	buckets map[string]kv.Store  // by URL; see lender
-	block   *counters            // made by the first counter
+	leases  map[*lease]struct{} // renewed on each new connection
+	peer    *peerFile           // nil without one
+	buckets map[string]kv.Store // by URL; see lender
+	block   *counters           // made by the first counter
 	slots   slots
 
 	recalls sync.Mutex
@@ -97,11 +94,8 @@ func Dial(ctx context.Context, socket string, o *DialOptions) (*Client, error) {
 
 // NewClient is [Dial] with a connection that was made. o.Redial makes further ones.
 func NewClient(ctx context.Context, conn net.Conn, o *DialOptions) (*Client, error) {
-	c := &Client{o: *o, peers: map[string]*peerFile{}}
+	c := &Client{o: *o}
 	c.open, c.end = context.WithCancel(context.Background())
-	if c.o.Version == "" {
-		c.o.Version = Version()
-	}
 	if c.o.Share {
 		c.memory = membudget.Divide(1)
 	}
@@ -170,8 +164,8 @@ func (c *Client) Close() error {
 	if !c.closed {
 		c.closed = true
 		c.end()
-		for _, p := range c.peers { // before the connection ends, so that the server need not keep anything
-			_ = p.file.Close()
+		if c.peer != nil { // before the connection ends, so that the server need not keep anything
+			_ = c.peer.file.Close()
 		}
 		c.l.close(txn.ErrClosed)
 		c.slots.close()

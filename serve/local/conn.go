@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
@@ -48,9 +47,9 @@ type conn struct {
 	rest    func()        // closes idle
 	running map[uint32]context.CancelFunc
 	views   map[uint32]*view
-	last    uint32                // handle
-	visits  map[string]*txn.Visit // by database
-	moves   map[string]*counting  // of refs, by database
+	last    uint32     // handle
+	visited *txn.Visit // nil without one
+	moves   counting   // of refs
 
 	metas   share // of requests
 	bodies  share // of requests and replies
@@ -65,12 +64,8 @@ type conn struct {
 	over    chan error // how loop ended in another goroutine than that of serve
 }
 
-// A client has so long to say hello, and its sessions to be saved when the server
-// ends.
-var (
-	helloTime = 10 * time.Second // tests change it
-	saveTime  = 10 * time.Second
-)
+// helloTime is how long a client has to say hello.
+var helloTime = 10 * time.Second // tests change it
 
 func newConn(s *server, u *net.UnixConn, who *serve.Principal) *conn {
 	c := &conn{
@@ -104,12 +99,9 @@ func (c *conn) serve() {
 		}
 	}
 	c.here.stop()
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, net.ErrClosed) {
-		c.s.o.Log.Warn("connection", "who", c.who.Name, "error", err)
-	}
 	if err == nil { // the server ends
 		c.wg.Wait()
-		c.sayBye()
+		_ = c.answer(&wire.Frame{Op: wire.OpBye}, none{}) // a client that does not get it asks the next server
 	}
 	c.s.share(c, false)
 	c.cancel(nil)
@@ -117,13 +109,11 @@ func (c *conn) serve() {
 	c.metas.close()
 	c.bodies.close()
 	c.blocks.close()
-	c.endVisits()
+	c.endVisit()
 	for _, v := range c.views {
 		v.Release()
 	}
-	for _, n := range c.moves {
-		n.end()
-	}
+	c.moves.end()
 	c.returned()
 }
 
@@ -200,7 +190,7 @@ func (c *conn) greet() error {
 	}
 	c.version, c.program, c.pid, c.greeted = theirs.Version, cmp.Or(theirs.Program, theirs.Version), theirs.PID, true
 	c.lends = slices.Contains(theirs.Capabilities, wire.CapBuckets)
-	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && slices.Contains(ours.Capabilities, wire.CapFiles)
+	c.files = slices.Contains(theirs.Capabilities, wire.CapFiles) && c.s.sendsFiles()
 	shares := slices.Contains(theirs.Capabilities, wire.CapShare) && theirs.PID != ownPID
 	if shares {
 		c.sharing.Lock() // a newer number comes behind the answer
@@ -436,17 +426,4 @@ func (c *conn) fail(f *wire.Frame, err error) error {
 		return err
 	}
 	return c.send(f, &wire.Frame{Flags: wire.FlagError, Meta: meta})
-}
-
-// sayBye leaves the sessions of the connection at savepoints, and says so.
-func (c *conn) sayBye() {
-	ctx, cancel := context.WithTimeout(context.Background(), saveTime)
-	defer cancel()
-	var bye wire.Bye
-	for _, v := range c.views {
-		if s := v.View.Session; s != nil && s.Engine().Savepoint(ctx) == nil {
-			bye.Saved = append(bye.Saved, s.Engine().ID().String())
-		}
-	}
-	_ = c.answer(&wire.Frame{Op: wire.OpBye}, bye) // a client that does not get it asks the next server
 }

@@ -28,7 +28,7 @@ func commitIn(c *wire.Commit) *txn.Commit {
 func sessionOut(s txn.SessionInfo) *wire.Session {
 	by := s.By.Named()
 	return &wire.Session{
-		ID: s.ID.String(), Branch: s.Branch, Base: s.Base.String(), Created: s.Created, Saved: s.Saved, Open: s.Open, Label: s.Label, Used: s.Used, Logged: s.Logged,
+		ID: s.ID.String(), Branch: s.Branch, Base: s.Base.String(), Created: s.Created, Saved: s.Saved, Open: s.Open, Label: s.Label, Used: s.Used,
 		Program: by.Program, Host: by.Host, PID: by.PID, User: by.User,
 	}
 }
@@ -36,7 +36,7 @@ func sessionOut(s txn.SessionInfo) *wire.Session {
 func sessionIn(s *wire.Session) txn.SessionInfo {
 	id, _ := txn.ParseSessionID(s.ID) // zero if invalid
 	return txn.SessionInfo{
-		ID: id, Branch: s.Branch, Base: commitID(s.Base), Created: s.Created, Saved: s.Saved, Open: s.Open, Label: s.Label, Used: s.Used, Logged: s.Logged,
+		ID: id, Branch: s.Branch, Base: commitID(s.Base), Created: s.Created, Saved: s.Saved, Open: s.Open, Label: s.Label, Used: s.Used,
 		By: txn.Origin{Program: s.Program, Host: s.Host, PID: s.PID, User: s.User},
 	}
 }

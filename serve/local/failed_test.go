@@ -31,7 +31,7 @@ func TestServingEndsWithAFailure(t *testing.T) {
 			return Serving(dir, nil, told)
 		}}))(t)
 		c := must.Get(DialDir(bg, dir, nil))(t)
-		p := must.Get(c.Peer("", nil))(t)
+		p := must.Get(c.Peer(nil))(t)
 		full.Off.Store(false)
 		s := must.Get(p.Begin(bg, "main"))(t)
 		_ = s.Set(bg, "k", []byte("v"))

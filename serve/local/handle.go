@@ -150,7 +150,6 @@ type none struct{}
 // view is a view that a client reads, under a handle.
 type view struct {
 	*serve.View
-	db string
 
 	// Of conn.mu: requests that use it, and whether it is to be released then.
 	uses   int
@@ -161,7 +160,7 @@ type view struct {
 
 // add gives a view a handle. Sessions have even handles: the number of a closed handle
 // still tells that it was a session.
-func (c *conn) add(db string, v *serve.View) (uint32, error) {
+func (c *conn) add(v *serve.View) (uint32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.views) >= c.s.o.Views {
@@ -179,7 +178,7 @@ func (c *conn) add(db string, v *serve.View) (uint32, error) {
 	session := v.Session != nil
 	for c.last++; c.last == 0 || c.views[c.last] != nil || c.last%2 == 0 != session; c.last++ {
 	}
-	c.views[c.last] = &view{View: v, db: db}
+	c.views[c.last] = &view{View: v}
 	return c.last, nil
 }
 
@@ -218,7 +217,7 @@ func (c *conn) session(handle uint32) (*view, error) {
 		return nil, fmt.Errorf("%w: view %d is not a session and cannot be written", ErrRequest, handle)
 	}
 	if err == nil {
-		if _, err = c.s.t.Database(c.ctx, v.db); err != nil { // it was moved: nothing is acknowledged
+		if _, err = c.db(); err != nil { // it was moved: nothing is acknowledged
 			c.done(v)
 		}
 	}
@@ -231,17 +230,8 @@ func (c *conn) leaves(context.Context, *none) (wire.Left, error) {
 	return wire.Left{Ends: c.who.Admin && c.s.endAfter(c)}, nil
 }
 
-// viewOf opens a revision of a database, whose name it returns too. The caller releases the
-// view, or gives it a handle.
-func (c *conn) viewOf(ctx context.Context, in *wire.Open) (name string, v *serve.View, err error) {
-	if name, err = c.database(in.Database); err == nil {
-		v, err = c.s.t.View(ctx, c.who, name, in.Rev)
-	}
-	return name, v, err
-}
-
 func (c *conn) open(ctx context.Context, in *wire.Open) (*wire.View, error) {
-	name, v, err := c.viewOf(ctx, in)
+	v, err := c.s.t.View(ctx, c.who, c.s.name, in.Rev)
 	if err != nil {
 		return nil, err
 	}
@@ -249,12 +239,12 @@ func (c *conn) open(ctx context.Context, in *wire.Open) (*wire.View, error) {
 		v.Release()
 		return nil, fmt.Errorf("%w: %s is not a session", ErrRequest, in.Rev)
 	}
-	return c.opened(name, v)
+	return c.opened(v)
 }
 
 // opened is the reply that has the handle of a session.
-func (c *conn) opened(db string, v *serve.View) (*wire.View, error) {
-	handle, err := c.add(db, v)
+func (c *conn) opened(v *serve.View) (*wire.View, error) {
+	handle, err := c.add(v)
 	if err != nil {
 		return nil, err
 	}
@@ -276,18 +266,4 @@ func (c *conn) closeView(_ context.Context, in *wire.Handle) (none, error) {
 		v.Release()
 	}
 	return none{}, nil
-}
-
-// database is the database that a request is about, if the client may see it.
-func (c *conn) database(name string) (string, error) {
-	name, err := c.s.database(name)
-	if err != nil || c.who.Admin {
-		return name, err
-	}
-	for _, seen := range c.s.visible(c.who) {
-		if seen == name {
-			return name, nil
-		}
-	}
-	return "", fmt.Errorf("%s: %w", name, serve.ErrNoDatabase)
 }

@@ -40,11 +40,11 @@ func (c *conn) rebase(ctx context.Context, v *view, in *wire.Rebase) (*wire.Sess
 }
 
 func (c *conn) fork(ctx context.Context, v *view, _ *wire.Fork) (*wire.View, error) {
-	f, err := v.Session.Fork(ctx, "", c.origin())
+	f, err := v.Session.Fork(ctx, c.origin())
 	if err != nil {
 		return nil, err
 	}
-	return c.opened(v.db, f.View())
+	return c.opened(f.View())
 }
 
 func (c *conn) joinFork(ctx context.Context, v *view, in *wire.Join) (none, error) {
@@ -52,7 +52,7 @@ func (c *conn) joinFork(ctx context.Context, v *view, in *wire.Join) (none, erro
 	if err != nil {
 		return none{}, err
 	}
-	f, err := c.s.t.Session(ctx, c.who, v.db, strings.TrimPrefix(in.Session, serve.SessionPrefix))
+	f, err := c.s.t.Session(ctx, c.who, c.s.name, strings.TrimPrefix(in.Session, serve.SessionPrefix))
 	if err != nil {
 		return none{}, err
 	}

@@ -15,7 +15,7 @@ import (
 
 // lease opens a version as open does, for a client that reads its pages.
 func (c *conn) lease(ctx context.Context, in *wire.Open) (*wire.Lease, error) {
-	name, v, err := c.viewOf(ctx, in)
+	v, err := c.s.t.View(ctx, c.who, c.s.name, in.Rev)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +23,7 @@ func (c *conn) lease(ctx context.Context, in *wire.Open) (*wire.Lease, error) {
 		v.Release()
 		return nil, fmt.Errorf("%w: %s is not a version", ErrRequest, in.Rev)
 	}
-	handle, err := c.add(name, v)
+	handle, err := c.add(v)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (c *conn) pages(ctx context.Context, f *wire.Frame) error {
 	if err != nil {
 		return err
 	}
-	db, err := c.db(in.Database)
+	db, err := c.db()
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (c *conn) sendPages(ctx context.Context, f *wire.Frame, in [][wire.IDSize]b
 func (c *conn) ancestors(ctx context.Context, f *wire.Frame) error {
 	var in wire.Ancestors
 	return c.sendRecords(ctx, f, &in, func() (body []byte, more bool, err error) {
-		db, err := c.db(in.Database)
+		db, err := c.db()
 		if err != nil {
 			return nil, false, err
 		}
@@ -109,7 +109,7 @@ func (c *conn) ancestors(ctx context.Context, f *wire.Frame) error {
 func (c *conn) records(ctx context.Context, f *wire.Frame) error {
 	var in wire.Records
 	return c.sendRecords(ctx, f, &in, func() (body []byte, more bool, err error) {
-		db, err := c.db(in.Database)
+		db, err := c.db()
 		if err != nil {
 			return nil, false, err
 		}
@@ -148,7 +148,7 @@ func (c *conn) packAddress(f *wire.Frame) (in wire.Pack, src txn.Source, a txn.P
 	if err = wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
 		return in, nil, a, err
 	}
-	db, err := c.db(in.Database)
+	db, err := c.db()
 	if err != nil {
 		return in, nil, a, err
 	}

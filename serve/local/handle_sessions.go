@@ -10,31 +10,26 @@ import (
 )
 
 func (c *conn) begin(ctx context.Context, in *wire.Begin) (*wire.View, error) {
-	name, err := c.database(in.Database)
-	if err != nil {
-		return nil, err
-	}
 	o := serve.BeginOptions{Branch: in.Branch, Label: in.Label, Unsaved: true, By: c.origin()}
 	if in.ID != "" {
+		var err error
 		if o.ID, err = txn.ParseSessionID(in.ID); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 		}
 		o.Base = commitID(in.Base)
 	}
-	s, err := c.s.t.Begin(ctx, c.who, name, o)
+	s, err := c.s.t.Begin(ctx, c.who, c.s.name, o)
 	if err != nil {
 		return nil, err
 	}
-	return c.opened(name, s.View())
+	return c.opened(s.View())
 }
 
 // origin describes the process at the other end.
 func (c *conn) origin() txn.Origin { return txn.Origin{Program: c.program, PID: c.pid} }
 
 func (c *conn) savepoint(ctx context.Context, v *view, in *wire.Savepoint) (*wire.Session, error) {
-	if in.Label != nil {
-		v.Session.Engine().SetLabel(*in.Label)
-	}
+	v.Session.Engine().SetLabel(in.Label)
 	if err := v.Session.Engine().Savepoint(ctx); err != nil {
 		return nil, err
 	}

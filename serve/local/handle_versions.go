@@ -7,17 +7,11 @@ import (
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
-// db is the database that a request names, if the client may see it.
-func (c *conn) db(name string) (*engine.DB, error) {
-	name, err := c.database(name)
-	if err != nil {
-		return nil, err
-	}
-	return c.s.t.Database(c.ctx, name)
-}
+// db is the database. [engine.ErrMoved] if it is not in its place.
+func (c *conn) db() (*engine.DB, error) { return c.s.t.Database(c.ctx, c.s.name) }
 
-func (c *conn) resolve(ctx context.Context, in *wire.Rev) (*wire.Commit, error) {
-	db, err := c.db(in.Database)
+func (c *conn) resolve(ctx context.Context, in *wire.Open) (*wire.Commit, error) {
+	db, err := c.db()
 	if err != nil {
 		return nil, err
 	}
@@ -32,8 +26,8 @@ func (c *conn) resolve(ctx context.Context, in *wire.Rev) (*wire.Commit, error) 
 	return commitOut(commit), nil
 }
 
-func (c *conn) refs(ctx context.Context, in *wire.Database) (*wire.Refs, error) {
-	db, err := c.db(in.Database)
+func (c *conn) refs(ctx context.Context, _ *none) (*wire.Refs, error) {
+	db, err := c.db()
 	if err != nil {
 		return nil, err
 	}

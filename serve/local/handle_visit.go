@@ -17,11 +17,7 @@ func (c *conn) visit(ctx context.Context, f *wire.Frame) error {
 	if err := wire.ParseJSON(f.Op, f.Meta, &in); err != nil {
 		return err
 	}
-	name, err := c.database(in.Database)
-	if err != nil {
-		return err
-	}
-	db, err := c.s.t.Database(ctx, name)
+	db, err := c.db()
 	if err != nil {
 		return err
 	}
@@ -38,11 +34,11 @@ func (c *conn) visit(ctx context.Context, f *wire.Frame) error {
 		reply.Pass = []wire.Descriptor{visit.File}
 	}
 	for _, id := range in.Versions {
-		out.Leases = append(out.Leases, c.renew(ctx, name, visit, id))
+		out.Leases = append(out.Leases, c.renew(ctx, visit, id))
 	}
 	if visit != nil {
 		out.Peer = visit.Name
-		if err := c.beginVisit(name, visit); err != nil {
+		if err := c.beginVisit(visit); err != nil {
 			return err
 		}
 	}
@@ -53,10 +49,10 @@ func (c *conn) visit(ctx context.Context, f *wire.Frame) error {
 }
 
 // renew leases a version again.
-func (c *conn) renew(ctx context.Context, name string, visit *txn.Visit, id string) (out wire.Renewed) {
-	v, err := c.s.t.Renew(ctx, name, visit, commitID(id))
+func (c *conn) renew(ctx context.Context, visit *txn.Visit, id string) (out wire.Renewed) {
+	v, err := c.s.t.Renew(ctx, c.s.name, visit, commitID(id))
 	if err == nil {
-		out.View, err = c.add(name, v)
+		out.View, err = c.add(v)
 	}
 	if err != nil {
 		out.Failure, _ = json.Marshal(failure(err))
@@ -64,35 +60,33 @@ func (c *conn) renew(ctx context.Context, name string, visit *txn.Visit, id stri
 	return out
 }
 
-func (c *conn) beginVisit(name string, visit *txn.Visit) error {
+func (c *conn) beginVisit(visit *txn.Visit) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.visits[name] != nil {
-		return fmt.Errorf("%w: a second visit of %s", ErrRequest, name)
+	if c.visited != nil {
+		return fmt.Errorf("%w: a second visit", ErrRequest)
 	}
-	if c.visits == nil {
-		c.visits = map[string]*txn.Visit{}
-	}
-	c.visits[name] = visit
+	c.visited = visit
 	visit.Begin()
 	return nil
 }
 
-// endVisits ends the visits of a connection that has ended. The versions of a client that lives
+// endVisit ends the visit of a connection that has ended. The versions of a client that lives
 // are kept.
-func (c *conn) endVisits() {
-	for name, visit := range c.visits {
-		var versions []*view
-		for handle, v := range c.views {
-			if v.db == name && v.Commit != nil {
-				versions = append(versions, v)
-				delete(c.views, handle)
-			}
-		}
-		visit.End(func() {
-			for _, v := range versions {
-				v.Release()
-			}
-		})
+func (c *conn) endVisit() {
+	if c.visited == nil {
+		return
 	}
+	var versions []*view
+	for handle, v := range c.views {
+		if v.Commit != nil {
+			versions = append(versions, v)
+			delete(c.views, handle)
+		}
+	}
+	c.visited.End(func() {
+		for _, v := range versions {
+			v.Release()
+		}
+	})
 }

@@ -106,11 +106,11 @@ func Serve(ctx context.Context, l *sockets.Listener, t *serve.Table, o *Options)
 	return newServer(l, t, o).serve(ctx)
 }
 
-// Peer opens a database of the server, "" for the database of the socket, with caches and
-// workers of this process. The caller closes the DB before the client.
-func (c *Client) Peer(db string, o *engine.Options) (*engine.DB, error) {
+// Peer opens the database of the server with caches and workers of this process. The caller
+// closes the DB before the client.
+func (c *Client) Peer(o *engine.Options) (*engine.DB, error) {
 	dir := c.o.Dir
-	if dir == "" && db == "" {
+	if dir == "" {
 		c.mu.Lock()
 		dir = c.l.hello.Dir
 		c.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *Client) Peer(db string, o *engine.Options) (*engine.DB, error) {
 	if !c.o.Share {
 		o = small(o)
 	}
-	return engine.OpenPeer(dir, c.Identity(), c.Source(db), o)
+	return engine.OpenPeer(dir, c.Identity(), c.Source(), o)
 }
 
 // runtimeDir gives the test a directory for sockets.
@@ -163,7 +163,7 @@ func leave(c *Client) {
 func sessionOn(c *Client, open func(*engine.DB) (*engine.Session, error)) (*session, error) {
 	p, ok := peers.Load(c)
 	if !ok {
-		made, err := c.Peer("", &engine.Options{CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
+		made, err := c.Peer(&engine.Options{CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
 		if err != nil {
 			return nil, err
 		}
@@ -211,8 +211,8 @@ func random(seed uint64, n int) []byte {
 }
 
 // viewOf opens a version in this process, page by page.
-func viewOf(t testing.TB, c *Client, db, rev string) (*engine.Snapshot, error) {
-	p, err := c.Peer(db, &engine.Options{CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
+func viewOf(t testing.TB, c *Client, rev string) (*engine.Snapshot, error) {
+	p, err := c.Peer(&engine.Options{CacheBytes: 4 << 20, PageCacheBytes: 4 << 20})
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func viewOf(t testing.TB, c *Client, db, rev string) (*engine.Snapshot, error) {
 
 func version(t testing.TB, c *Client, rev string) *engine.Snapshot {
 	t.Helper()
-	v := must.Get(viewOf(t, c, "", rev))(t)
+	v := must.Get(viewOf(t, c, rev))(t)
 	t.Cleanup(func() { v.Close() })
 	return v
 }

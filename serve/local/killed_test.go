@@ -110,7 +110,7 @@ func killClients(t *testing.T, more func(round int) bool) {
 // or the one after it, whole. It returns which.
 func wantCommits(t *testing.T, c *Client, writer, acknowledged int) int {
 	t.Helper()
-	v := must.Get(viewOf(t, c, "", "main"))(t)
+	v := must.Get(viewOf(t, c, "main"))(t)
 	defer v.Close()
 	number := must.Get(kv.Get(bg, v, fmt.Sprintf("n%d", writer)))(t)
 	n, err := strconv.Atoi(string(number))
@@ -180,7 +180,7 @@ func readSomething(c *Client) error {
 			return err
 		}
 	}
-	v, err := viewOf(nil, c, "", "main")
+	v, err := viewOf(nil, c, "main")
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func TestHandoverBesideLastingRequests(t *testing.T) {
 			for i := range 2 {
 				put(t, h.db, map[string][]byte{"k": random(uint64(i), 80_000)})
 			}
-			p := must.Get(c.Peer("", nil))(t)
+			p := must.Get(c.Peer(nil))(t)
 			defer p.Close()
 			other := must.Get(engine.Open(bg, filepath.Join(shortDir(t), "o.zdb"), &engine.Options{Create: true}))(t)
 			defer other.Close()

@@ -143,14 +143,14 @@ func TestNoDescriptorsLeak(t *testing.T) {
 	}
 	use := func() {
 		for i, id := range commits {
-			v := must.Get(viewOf(t, c, "", id.String()))(t)
+			v := must.Get(viewOf(t, c, id.String()))(t)
 			wantValue(t, v, "k", random(uint64(i), 20<<20))
 			if err := v.Close(); err != nil {
 				t.Error(err)
 			}
 		}
 		other := must.Get(Dial(bg, h.l.Path(), nil))(t)
-		v := must.Get(viewOf(t, other, "", ""))(t)
+		v := must.Get(viewOf(t, other, ""))(t)
 		wantValue(t, v, "3", random(9, 40<<10))
 		other.Close()
 	}

@@ -22,7 +22,7 @@ func TestLeaseOfLostConnection(t *testing.T) {
 	dir := h.db.Dir()
 	must.Do(t, h.end())
 	hold(t, dir, nil)
-	must.Get(c.Resolve(bg, "", ""))(t)
+	must.Get(c.Source().Resolve(bg, ""))(t)
 	if err := c.keep(late); !errors.Is(err, ErrGone) || len(c.leases) > 0 {
 		t.Errorf("%v, %d leases", err, len(c.leases))
 	}
@@ -44,13 +44,13 @@ func TestWaitForConnection(t *testing.T) {
 	<-c.l.ended
 	first := make(chan error)
 	go func() {
-		_, err := c.Resolve(bg, "", "")
+		_, err := c.Source().Resolve(bg, "")
 		first <- err
 	}()
 	<-begun
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
-	if _, err := c.Resolve(ctx, "", ""); !errors.Is(err, context.Canceled) {
+	if _, err := c.Source().Resolve(ctx, ""); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if err := errors.Join(v.Close(), c.Close()); err != nil {
@@ -86,7 +86,7 @@ func TestReleasedWhileRenewed(t *testing.T) {
 func TestPeersAreForgotten(t *testing.T) {
 	_, c := served(t, nil, nil)
 	for range 3 {
-		p := must.Get(c.Peer("", nil))(t)
+		p := must.Get(c.Peer(nil))(t)
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}

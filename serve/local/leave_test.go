@@ -20,7 +20,7 @@ func TestLeaveAfterHello(t *testing.T) {
 	defer l.Close()
 	there := must.Get(net.Dial("unix", l.Addr().String()))(t)
 	here := must.Get(l.AcceptUnix())(t)
-	s := newServer(h.l, h.table, &Options{Database: "t"})
+	s := newServer(h.l, h.table, nil)
 	c := newConn(s, here, serve.Owner("x"))
 	c.leave()
 	go c.serve()

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -45,9 +44,8 @@ type link struct {
 	reports map[uint32]*reports         // of requests with reports
 	err     error                       // why it ended
 	bye     bool                        // the server ended in order: it answered all that it began
-	saved   []string                    // sessions that the server left at savepoints
 	ended   chan struct{}               // closed when it has ended and nothing is received any more
-	visited map[string]bool             // databases; under client.visiting
+	visited bool                        // under client.visiting
 	lending sync.Once
 
 	heard   atomic.Uint64 // frames received
@@ -63,7 +61,7 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 	l := &link{
 		client: client,
 		w:      wire.NewConn(c, wire.Limits{}, 0), pending: map[uint32]chan *wire.Frame{},
-		woken: make(chan struct{}, 1), ended: make(chan struct{}), visited: map[string]bool{},
+		woken: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	if u, ok := c.(*net.UnixConn); ok {
 		uid, known, err := sockets.UserOf(u)
@@ -104,7 +102,7 @@ func newLink(ctx context.Context, c net.Conn, client *Client) (*link, error) {
 }
 
 func (l *link) greet(o *DialOptions) error {
-	ours := wire.Hello{Protocol: wire.Protocol, Version: o.Version, PID: os.Getpid(), Program: cmp.Or(o.program, filepath.Base(os.Args[0]))}
+	ours := wire.Hello{Protocol: wire.Protocol, Version: Version(), PID: os.Getpid(), Program: cmp.Or(o.program, filepath.Base(os.Args[0]))}
 	if mmap.Supported && !o.NoFiles {
 		ours.Capabilities = []string{wire.CapFiles}
 	}
@@ -228,13 +226,11 @@ func (l *link) take(gives bool) (gave bool, err error) {
 	}
 	l.heard.Add(1)
 	if f.Op == wire.OpBye {
-		var bye wire.Bye
-		err := wire.ParseJSON(f.Op, f.Meta, &bye)
 		l.mu.Lock()
-		l.saved, l.bye, l.ending = bye.Saved, true, true
+		l.bye, l.ending = true, true
 		l.mu.Unlock()
 		f.Close()
-		return false, err
+		return false, nil
 	}
 	if f.Op == wire.OpRecall {
 		f.Close()
@@ -306,14 +302,6 @@ func (l *link) why() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
-}
-
-// savedBefore reports whether the server left a session at a savepoint when it
-// ended.
-func (l *link) savedBefore(id string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Contains(l.saved, id)
 }
 
 // call sends a request and returns the reply, which the caller closes. When ctx ends

@@ -174,7 +174,7 @@ func writeOne(c *Client, writer, n int) error {
 
 // readSome reads all values of the head, some of them by ranges.
 func readSome(c *Client, writers int) error {
-	v, err := viewOf(nil, c, "", "main")
+	v, err := viewOf(nil, c, "main")
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func TestViewLimit(t *testing.T) {
 	put(t, h.db, map[string][]byte{"k": {1}})
 	a := version(t, c, "")
 	version(t, c, "")
-	if _, err := viewOf(t, c, "", ""); !errors.Is(err, ErrLimit) {
+	if _, err := viewOf(t, c, ""); !errors.Is(err, ErrLimit) {
 		t.Error(err)
 	}
 	if err := a.Close(); err != nil {

@@ -143,7 +143,7 @@ func TestMemoryAfterPanic(t *testing.T) {
 	t.Cleanup(func() { handlers[wire.OpRefs] = was })
 	handlers[wire.OpRefs] = object(func(*conn, context.Context, *none) (*wire.Refs, error) { panic("of a test") })
 	h, c := served(t, nil, nil)
-	if _, _, err := c.Refs(bg, ""); !contains(err, "of a test") {
+	if _, _, err := c.Source().Refs(bg); !contains(err, "of a test") {
 		t.Error(err)
 	}
 	if used, _, _ := h.s.bodies.state(); used != 0 {

@@ -200,7 +200,7 @@ func (j *joint) peer(ctx context.Context, conn net.Conn, locked *engine.LockedEr
 	if !j.o.Share {
 		o = small(o)
 	}
-	db, err := engine.OpenPeer(j.dir, j.id, &jointSource{source: source{c, ""}, j: j}, o)
+	db, err := engine.OpenPeer(j.dir, j.id, &jointSource{source: source{c}, j: j}, o)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

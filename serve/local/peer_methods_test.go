@@ -18,7 +18,7 @@ func TestPeerMethods(t *testing.T) {
 	h, c := served(t, nil, nil)
 	id := put(t, h.db, map[string][]byte{"k": []byte("v")})
 	open := func() *engine.DB {
-		p := must.Get(c.Peer("", nil))(t)
+		p := must.Get(c.Peer(nil))(t)
 		t.Cleanup(func() { _ = p.Close() })
 		return p
 	}

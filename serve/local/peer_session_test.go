@@ -167,7 +167,7 @@ func TestConditionalWritesThatWereNotAnswered(t *testing.T) {
 	})
 	cut := cutting(t)
 	h, c := served(t, nil, nil)
-	s := must.Get(source{c, ""}.Begin(bg, txn.BeginOptions{}))(t).(*Session)
+	s := must.Get(source{c}.Begin(bg, txn.BeginOptions{}))(t).(*Session)
 	other := must.Get(h.db.Resume(bg, s.id))(t)
 	large := random(3, 100_000)
 	cut.done.Store(true)

@@ -29,7 +29,7 @@ func TestPeerTellsVersions(t *testing.T) {
 		return Connect(ctx, path.Load().(string))
 	}}))(t)
 	defer c.Close()
-	p := must.Get(c.Peer("", nil))(t)
+	p := must.Get(c.Peer(nil))(t)
 	defer p.Close()
 	if p.Identity() != h.db.Identity() {
 		t.Errorf("the identity of a peer is %v, want %v", p.Identity(), h.db.Identity())
@@ -106,7 +106,7 @@ func contents(t *testing.T, db *engine.DB) map[string]string {
 func TestPeerRefuses(t *testing.T) {
 	h, c := served(t, nil, nil)
 	id := put(t, h.db, map[string][]byte{"k": {1}})
-	p := must.Get(c.Peer("", &engine.Options{ReadOnly: true}))(t)
+	p := must.Get(c.Peer(&engine.Options{ReadOnly: true}))(t)
 	for what, do := range map[string]func() error{
 		"begin":      func() error { _, err := p.Begin(bg, ""); return err },
 		"resume":     func() error { _, err := p.Resume(bg, txn.SessionID{}); return err },

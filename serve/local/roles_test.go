@@ -117,7 +117,7 @@ func readForEver(args []string) error {
 	if err != nil {
 		return err
 	}
-	p, err := c.Peer("", nil)
+	p, err := c.Peer(nil)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func keepVersion(args []string) error {
 	if err != nil {
 		return err
 	}
-	p, err := c.Peer("", nil)
+	p, err := c.Peer(nil)
 	if err != nil {
 		return err
 	}

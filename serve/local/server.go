@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -25,8 +23,6 @@ import (
 
 // Options configure a server. nil and the zero value work.
 type Options struct {
-	// Database is the default database of requests; default the only one.
-	Database string
 	// Version is compared by clients that need the same build; default
 	// [Version].
 	Version string
@@ -56,8 +52,6 @@ type Options struct {
 	// Hurry, if not nil, delays Grace until it is closed: requests under way then
 	// go on for as long as they take, and their clients can still cancel them.
 	Hurry <-chan struct{}
-	// Log gets connections that break the protocol; nil discards them.
-	Log *slog.Logger
 
 	maxMeta int // the longest meta that is sent; default wire.MaxMeta
 }
@@ -95,16 +89,14 @@ func (o *Options) withDefaults() Options {
 	if c.maxMeta == 0 {
 		c.maxMeta = wire.MaxMeta
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
 	return c
 }
 
 // server is one Serve.
 type server struct {
-	t *serve.Table
-	o Options
+	t    *serve.Table
+	name string // of the database in the table
+	o    Options
 
 	at        sockets.Address // where clients look for the socket
 	accepting sync.WaitGroup
@@ -137,10 +129,8 @@ func (s *server) serve(ctx context.Context) error {
 	s.memory = membudget.Divide(1)
 	defer s.memory.Leave()
 	defer membudget.Count(membudget.Requests, func() int64 { return s.metas.held() + s.bodies.held() })()
-	for _, name := range s.t.Names() {
-		if db, err := s.t.Database(context.Background(), name); err == nil {
-			defer db.Versions().Cache(s.recall)()
-		}
+	if db, err := s.t.Database(context.Background(), s.name); err == nil {
+		defer db.Versions().Cache(s.recall)()
 	}
 	if s.o.Idle > 0 {
 		s.idle = time.AfterFunc(s.o.Idle, func() { cancel(ErrIdle) })
@@ -179,9 +169,9 @@ func (s *server) dial() (net.Conn, error) {
 	return ours, nil
 }
 
-// newServer returns a server that listens on l. If l has no socket, keepSockets makes one.
+// newServer returns a server of the one database in t that listens on l. If l has no socket, keepSockets makes one.
 func newServer(l *sockets.Listener, t *serve.Table, o *Options) *server {
-	s := &server{t: t, o: o.withDefaults(), at: l.At, ready: make(chan struct{}), sockets: map[string]*sockets.Listener{}, conns: map[*conn]struct{}{}}
+	s := &server{t: t, name: t.Names()[0], o: o.withDefaults(), at: l.At, ready: make(chan struct{}), sockets: map[string]*sockets.Listener{}, conns: map[*conn]struct{}{}}
 	if l.UnixListener != nil {
 		s.sockets[l.Path()] = l
 	}
@@ -207,9 +197,7 @@ func (s *server) watch(ctx context.Context) {
 			return
 		case <-t.C:
 			s.lookAround()
-			if err := s.keepSockets(ctx); err != nil {
-				s.o.Log.WarnContext(ctx, "some processes cannot connect", "error", err)
-			}
+			_ = s.keepSockets(ctx) // the next look tries again
 		}
 	}
 }
@@ -282,14 +270,9 @@ func (s *server) lookAround() {
 	}
 }
 
-// identity returns the identity of the database of the socket, zero if what is served is
-// not one database. [engine.ErrMoved] if it is not in its place.
+// identity returns the identity of the database. [engine.ErrMoved] if it is not in its place.
 func (s *server) identity() (id txn.Identity, err error) {
-	name, err := s.database("")
-	if err != nil {
-		return id, nil
-	}
-	db, err := s.t.Database(context.Background(), name)
+	db, err := s.t.Database(context.Background(), s.name)
 	if err == nil {
 		id = db.Identity()
 	} else if !errors.Is(err, engine.ErrMoved) {
@@ -329,7 +312,6 @@ func (s *server) accept(ctx context.Context, l *sockets.Listener) {
 			return
 		case err != nil:
 			// No descriptors are left, for example. Connections that end give some back.
-			s.o.Log.WarnContext(ctx, "accept", "error", err)
 			select {
 			case <-time.After(pause):
 			case <-ctx.Done():
@@ -340,7 +322,6 @@ func (s *server) accept(ctx context.Context, l *sockets.Listener) {
 		pause = time.Millisecond
 		who, err := s.authenticate(u)
 		if err != nil {
-			s.o.Log.WarnContext(ctx, "connection refused", "error", err)
 			_ = u.Close()
 			continue
 		}
@@ -426,51 +407,16 @@ func userName(uid int) string {
 	return name
 }
 
-// database returns the database of a request, the default one for "".
-func (s *server) database(name string) (string, error) {
-	if name != "" {
-		return name, nil
-	}
-	if s.o.Database != "" {
-		return s.o.Database, nil
-	}
-	names := s.t.Names()
-	if len(names) == 1 {
-		return names[0], nil
-	}
-	return "", fmt.Errorf("%w: it does not say which database it is about, one of %q", ErrRequest, names)
-}
-
-// visible are the databases that a client may see. A reader sees that of the
-// socket only: the files of others may not be its to read.
-func (s *server) visible(who *serve.Principal) []string {
-	names := s.t.Names()
-	if who.Admin {
-		return names
-	}
-	own, err := s.database("")
-	if err != nil || !slices.Contains(names, own) {
-		return nil
-	}
-	return []string{own}
-}
-
 func (s *server) hello(who *serve.Principal) *wire.Hello {
 	h := &wire.Hello{
 		Protocol: wire.Protocol, Version: s.o.Version, PID: os.Getpid(), Program: filepath.Base(os.Args[0]),
-		Databases: s.visible(who), Dir: s.at.Dir, Write: who.Admin,
-		MaxMeta: wire.MaxMeta, MaxBody: s.o.MaxBody, Requests: s.o.Requests, Views: s.o.Views,
+		Dir: s.at.Dir, MaxMeta: wire.MaxMeta, MaxBody: s.o.MaxBody, Requests: s.o.Requests,
 	}
-	h.Database, _ = s.database("")
-	if !s.o.NoFiles && mmap.Supported {
-		h.Capabilities = []string{wire.CapFiles}
-		if canShare {
-			h.Capabilities = append(h.Capabilities, wire.CapBlocks)
-			h.MaxBlocks = maxBlockBytes(who)
-			if who.Admin {
-				h.Capabilities = append(h.Capabilities, wire.CapBodies)
-			}
-		}
+	if s.sendsFiles() && canShare && who.Admin {
+		h.Capabilities = []string{wire.CapBodies}
 	}
 	return h
 }
+
+// sendsFiles reports whether clients get descriptors.
+func (s *server) sendsFiles() bool { return !s.o.NoFiles && mmap.Supported }

@@ -153,13 +153,11 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// Another user than that of the server reads, and only the database of the socket.
+// Another user than that of the server reads.
 func TestReaders(t *testing.T) {
 	h, _ := served(t, nil, nil)
 	put(t, h.db, map[string][]byte{"k": []byte("v")})
-	other := hold(t, filepath.Join(shortDir(t), "u.zdb"), nil)
-	must.Do(t, h.table.AddDatabase("u", other.db))
-	s := newServer(h.l, h.table, &Options{Database: "t"})
+	s := newServer(h.l, h.table, nil)
 	socket := filepath.Join(shortDir(t), "s")
 	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"}))(t)
 	go func() {
@@ -177,9 +175,6 @@ func TestReaders(t *testing.T) {
 	defer leave(c)
 	v := version(t, c, "main")
 	wantValue(t, v, "k", []byte("v"))
-	if _, err := viewOf(t, c, "u", ""); !errors.Is(err, serve.ErrNoDatabase) {
-		t.Error(err)
-	}
 	if _, err := beginOn(c); !errors.Is(err, serve.ErrDenied) {
 		t.Error(err)
 	}
@@ -187,7 +182,7 @@ func TestReaders(t *testing.T) {
 	if _, err := resumeOn(c, es.Engine().ID()); !errors.Is(err, serve.ErrDenied) {
 		t.Error(err)
 	}
-	p := must.Get(c.Peer("", nil))(t)
+	p := must.Get(c.Peer(nil))(t)
 	defer p.Close()
 	head := must.Get(p.Head(bg, "main"))(t)
 	if err := p.Versions().CreateTag(bg, "x", head); !errors.Is(err, serve.ErrDenied) {
@@ -279,12 +274,12 @@ func TestSocketIsMadeAgain(t *testing.T) {
 			t.Errorf("%s: %v", harm.what, err)
 			continue
 		}
-		if _, err := conn.Resolve(bg, "", "main"); err != nil {
+		if _, err := conn.Source().Resolve(bg, "main"); err != nil {
 			t.Errorf("%s: %v", harm.what, err)
 		}
 		conn.Close()
 	}
-	if _, err := c.Resolve(bg, "", "main"); err != nil { // its connection goes on
+	if _, err := c.Source().Resolve(bg, "main"); err != nil { // its connection goes on
 		t.Error(err)
 	}
 	if err := h.end(); err != nil {

@@ -19,13 +19,11 @@ import (
 // [engine.Session].
 //
 // When the server ends or is killed, the session continues on the next one with
-// everything that was acknowledged. If the server cannot do that, as one of an earlier
-// version that is killed, every call fails with a *[SessionLostError] once something is
-// lost. A request that was not answered is sent again to the next server where that does no
+// everything that was acknowledged. If another client has ended it meanwhile, every call fails with
+// a *[SessionLostError]. A request that was not answered is sent again to the next server where that does no
 // harm; otherwise the error is an [ErrUnknown].
 type Session struct {
 	c  *Client
-	db string
 	id txn.SessionID
 
 	opening ctxlock.Lock // held while it is opened again
@@ -35,7 +33,7 @@ type Session struct {
 	handle  uint32
 	closed  bool
 	info    txn.SessionInfo
-	dirty   int // writes since the last savepoint that were acknowledged
+	written bool // something, which was acknowledged
 	lost    *SessionLostError
 	watched watched
 	// committing says that a commit was sent and not answered.
@@ -47,7 +45,7 @@ var _ txn.Tx = (*Session)(nil)
 // Begin implements [txn.Remote]. The session is stored by the first savepoint or change, and
 // when the server ends in order.
 func (s source) Begin(ctx context.Context, o txn.BeginOptions) (txn.Tx, error) {
-	in := wire.Begin{Database: s.db, Branch: o.Branch, Label: o.Label}
+	in := wire.Begin{Branch: o.Branch, Label: o.Label}
 	if o.ID != (txn.SessionID{}) {
 		in.ID, in.Base = o.ID.String(), o.Base.String()
 	}
@@ -56,7 +54,7 @@ func (s source) Begin(ctx context.Context, o txn.BeginOptions) (txn.Tx, error) {
 
 // Resume implements [txn.Remote].
 func (s source) Resume(ctx context.Context, id txn.SessionID) (txn.Tx, error) {
-	return s.session(ctx, wire.OpOpen, wire.Open{Database: s.db, Rev: sessionRev(id)})
+	return s.session(ctx, wire.OpOpen, wire.Open{Rev: sessionRev(id)})
 }
 
 func (s source) session(ctx context.Context, op wire.Op, in any) (out *Session, err error) {
@@ -78,7 +76,7 @@ func (s source) opened(l *link, v *wire.View) (*Session, error) {
 	}
 	info := sessionIn(v.Session)
 	s.c.slots.open(1)
-	return &Session{c: s.c, db: s.db, id: info.ID, l: l, handle: v.View, info: info}, nil
+	return &Session{c: s.c, id: info.ID, l: l, handle: v.View, info: info}, nil
 }
 
 // Info implements [txn.Tx].
@@ -97,7 +95,7 @@ func (s *Session) told(out *wire.Session) {
 // resume opens the session on another connection than was, unless something is lost. s.opening
 // is held.
 func (s *Session) resume(ctx context.Context, was *link) (*link, uint32, error) {
-	info, dirty, committing, err := s.before(was)
+	info, written, committing, err := s.before()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -105,18 +103,15 @@ func (s *Session) resume(ctx context.Context, was *link) (*link, uint32, error) 
 	if err != nil {
 		return nil, 0, err
 	}
-	out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Database: s.db, Rev: sessionRev(s.id)})
+	out, err := ask[wire.View](ctx, l, wire.OpOpen, wire.Open{Rev: sessionRev(s.id)})
 	if errors.Is(err, txn.ErrNoRef) && info.Saved.IsZero() {
 		if committing {
 			return nil, 0, err // for Commit, which reports the unknown result
 		}
-		if dirty {
+		if written {
 			return nil, 0, s.lose(was)
 		}
-		again := wire.Begin{
-			Database: s.db, Branch: info.Branch, Label: info.Label,
-			ID: s.id.String(), Base: info.Base.String(),
-		}
+		again := wire.Begin{Branch: info.Branch, Label: info.Label, ID: s.id.String(), Base: info.Base.String()}
 		out, err = ask[wire.View](ctx, l, wire.OpBegin, again)
 	}
 	if err == nil && out.Session != nil {
@@ -127,33 +122,21 @@ func (s *Session) resume(ctx context.Context, was *link) (*link, uint32, error) 
 
 // before returns the state of the session when its connection ended, and an error if something is
 // lost.
-func (s *Session) before(was *link) (info txn.SessionInfo, dirty, committing bool, err error) {
-	saved := was.savedBefore(s.id.String())
+func (s *Session) before() (info txn.SessionInfo, written, committing bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if saved {
-		s.dirty = 0
-	}
-	if s.lost == nil && s.dirty > 0 && !s.info.Logged {
-		s.lost = s.lostWith(was)
-	}
 	if s.lost != nil {
 		err = s.lost
 	}
-	return s.info, s.dirty > 0, s.committing, err
+	return s.info, s.written, s.committing, err
 }
 
 // lose notes that something is lost, and returns the error.
 func (s *Session) lose(was *link) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lost = s.lostWith(was)
+	s.lost = &SessionLostError{ID: s.id, Saved: s.info.Saved, Err: was.why()}
 	return s.lost
-}
-
-// lostWith is the error for a session that lost something with a connection. s.mu is held.
-func (s *Session) lostWith(was *link) *SessionLostError {
-	return &SessionLostError{ID: s.id, Saved: s.info.Saved, Err: was.why()}
 }
 
 // at returns the connection and the handle. With an error it returns the connection
@@ -273,7 +256,7 @@ func (s *Session) wrote(err error) error {
 	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.dirty++
+		s.written = true
 	}
 	return err
 }
@@ -415,21 +398,14 @@ func (s *Session) do(ctx context.Context, op wire.Op, in func(handle uint32) any
 
 // Savepoint implements [txn.Tx].
 func (s *Session) Savepoint(ctx context.Context, label string) error {
-	s.mu.Lock()
-	dirty := s.dirty
-	s.mu.Unlock()
 	var out wire.Session
 	err := s.do(ctx, wire.OpSavepoint, func(handle uint32) any {
-		return wire.Savepoint{Handle: wire.Handle{View: handle}, Label: &label}
+		return wire.Savepoint{Handle: wire.Handle{View: handle}, Label: label}
 	}, &out)
-	if err != nil {
-		return err
+	if err == nil {
+		s.told(&out)
 	}
-	s.told(&out)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dirty -= min(dirty, s.dirty) // concurrent writes may be included or not
-	return nil
+	return err
 }
 
 // Refresh implements [txn.Tx].
@@ -449,7 +425,7 @@ func (s *Session) Fork(ctx context.Context) (fork txn.Tx, err error) {
 	err = s.on(ctx, func(l *link, handle uint32, _ bool) error {
 		v, err := ask[wire.View](ctx, l, wire.OpFork, wire.Fork{Handle: wire.Handle{View: handle}})
 		if err == nil {
-			fork, err = source{s.c, s.db}.opened(l, &v)
+			fork, err = source{s.c}.opened(l, &v)
 		}
 		return err
 	})
@@ -527,7 +503,7 @@ func (s *Session) committed(ctx context.Context, err error) (*txn.Commit, error)
 	if !committing {
 		return nil, err
 	}
-	c, unknown := txn.CommitOf(ctx, source{s.c, s.db}, info)
+	c, unknown := txn.CommitOf(ctx, source{s.c}, info)
 	if unknown != nil && ctx.Err() != nil {
 		return nil, &SessionLostError{ID: s.id, Saved: info.Saved, Committing: true, Err: err}
 	}

@@ -60,7 +60,7 @@ func TestProcessesShareMemory(t *testing.T) {
 
 	end()
 	end = start()
-	if _, err := first.Resolve(bg, "", "main"); err != nil { // it connects again
+	if _, err := first.Source().Resolve(bg, "main"); err != nil { // it connects again
 		t.Fatal(err)
 	}
 	dial()
@@ -90,7 +90,7 @@ func TestProcessesShareMemory(t *testing.T) {
 func TestSmallPart(t *testing.T) {
 	_, c := served(t, nil, nil)
 	limit := engine.UsedMemory().Limit
-	p := must.Get(c.Peer("", nil))(t)
+	p := must.Get(c.Peer(nil))(t)
 	defer p.Close()
 	if n := p.CacheStats().Limit; n <= 0 || n > limit/16 || engine.UsedMemory().Limit != limit {
 		t.Errorf("%d of %d bytes", n, limit)

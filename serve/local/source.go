@@ -17,14 +17,11 @@ import (
 )
 
 // source is the [txn.Remote] of a client.
-type source struct {
-	c  *Client
-	db string
-}
+type source struct{ c *Client }
 
-// Source returns a database of the server, "" for the database of the socket. It works until
-// the client is closed. [engine.OpenPeer] makes it a database of this process.
-func (c *Client) Source(db string) txn.Remote { return source{c, db} }
+// Source returns the database of the server. It works until the client is closed. [engine.OpenPeer] makes it a
+// database of this process.
+func (c *Client) Source() txn.Remote { return source{c} }
 
 // Join is [engine.Options].Join. If the process that has the database open ends, this one may
 // take its place, as after [Open].
@@ -43,7 +40,6 @@ func Join(ctx context.Context, held *engine.LockedError, o *engine.Options) (db 
 // next one renews it.
 type lease struct {
 	c      *Client
-	db     string
 	commit *txn.Commit
 
 	line int64 // of the file that lists it, plus 1; under c.mu
@@ -56,12 +52,12 @@ type lease struct {
 
 // Lease implements [txn.Source].
 func (s source) Lease(ctx context.Context, rev string) (txn.Lease, error) {
-	out := &lease{c: s.c, db: s.db}
+	out := &lease{c: s.c}
 	err := s.c.again(ctx, func(l *link) error {
-		if err := s.c.visitOnce(ctx, l, s.db); err != nil {
+		if err := s.c.visitOnce(ctx, l); err != nil {
 			return err
 		}
-		in, err := ask[wire.Lease](ctx, l, wire.OpLease, wire.Open{Database: s.db, Rev: rev})
+		in, err := ask[wire.Lease](ctx, l, wire.OpLease, wire.Open{Rev: rev})
 		if err != nil {
 			return err
 		}
@@ -89,7 +85,7 @@ func (c *Client) keep(k *lease) error {
 		c.leases = map[*lease]struct{}{}
 	}
 	c.leases[k] = struct{}{}
-	c.peers[k.db].list(k)
+	c.peer.list(k)
 	return nil
 }
 
@@ -135,7 +131,7 @@ func (l *lease) Release() {
 	l.c.mu.Lock()
 	_, open := l.c.leases[l]
 	delete(l.c.leases, l)
-	l.c.peers[l.db].unlist(l)
+	l.c.peer.unlist(l)
 	l.c.mu.Unlock()
 	l.mu.Lock()
 	at, handle, lost := l.l, l.handle, l.lost
@@ -147,8 +143,8 @@ func (l *lease) Release() {
 
 // Pages implements [txn.Source].
 func (s source) Pages(ctx context.Context, q txn.PageQuery) (pages [][]byte, err error) {
-	in := wire.Pages{Names: pageNames(q.Names), Database: s.db}
-	meta := in.Append(make([]byte, 0, 1+len(in.Names)*wire.IDSize+len(s.db)))
+	in := wire.Pages{Names: pageNames(q.Names)}
+	meta := in.Append(make([]byte, 0, 1+len(in.Names)*wire.IDSize))
 	err = s.c.again(ctx, func(l *link) error {
 		f, err := l.call(ctx, &wire.Frame{Op: wire.OpPages, Meta: meta, Body: q.Key}, false)
 		if err != nil {
@@ -184,21 +180,19 @@ func splitPages(f *wire.Frame, q txn.PageQuery) ([][]byte, error) {
 
 // Resolve implements [txn.Source].
 func (s source) Resolve(ctx context.Context, rev string) (txn.CommitID, error) {
-	c, err := s.c.Resolve(ctx, s.db, rev)
-	if err != nil {
-		return txn.CommitID{}, err
-	}
-	return c.ID, nil
+	out, err := query[wire.Commit](ctx, s.c, wire.OpResolve, wire.Open{Rev: rev})
+	return commitID(out.ID), err
 }
 
 // Refs implements [txn.Source].
 func (s source) Refs(ctx context.Context) (branches, tags []txn.Ref, err error) {
-	return s.c.Refs(ctx, s.db)
+	out, err := query[wire.Refs](ctx, s.c, wire.OpRefs, none{})
+	return refsIn(out.Branches), refsIn(out.Tags), err
 }
 
 // Ancestors implements [txn.Source].
 func (s source) Ancestors(ctx context.Context, from txn.CommitID, n int) ([]txn.Ancestor, error) {
-	records, _, err := s.records(ctx, wire.OpAncestors, &wire.Ancestors{Database: s.db, From: from.String(), Limit: n})
+	records, _, err := s.records(ctx, wire.OpAncestors, &wire.Ancestors{From: from.String(), Limit: n})
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +213,7 @@ func (s source) Ancestors(ctx context.Context, from txn.CommitID, n int) ([]txn.
 
 // Records implements [txn.Source].
 func (s source) Records(ctx context.Context, of txn.RecordRange) (list []txn.Record, more bool, err error) {
-	return s.records(ctx, wire.OpRecords, &wire.Records{Database: s.db, Space: of.Space, From: of.From, To: of.To, Reverse: of.Reverse, Kept: of.Kept})
+	return s.records(ctx, wire.OpRecords, &wire.Records{Space: of.Space, From: of.From, To: of.To, Reverse: of.Reverse, Kept: of.Kept})
 }
 
 // records sends a request that is answered with records.
@@ -258,7 +252,7 @@ func (s source) callJSON(ctx context.Context, op wire.Op, in any, use func(f *wi
 
 // Payload implements [txn.Source].
 func (s source) Payload(ctx context.Context, a txn.PackAddress, off, n uint64) (b []byte, err error) {
-	in := wire.Pack{Database: s.db, Pack: a.Pack.String(), Offset: a.Offset, Length: a.Length, Off: off, N: n}
+	in := wire.Pack{Pack: a.Pack.String(), Offset: a.Offset, Length: a.Length, Off: off, N: n}
 	err = s.callJSON(ctx, wire.OpPayload, &in, func(f *wire.Frame) error {
 		b = f.Body
 		return nil
@@ -292,7 +286,7 @@ func (l *link) recalled() {
 
 // Pack implements [txn.Source].
 func (s source) Pack(ctx context.Context, a txn.PackAddress) (file txn.PackFile, err error) {
-	in := wire.Pack{Database: s.db, Pack: a.Pack.String(), Offset: a.Offset, Length: a.Length}
+	in := wire.Pack{Pack: a.Pack.String(), Offset: a.Offset, Length: a.Length}
 	err = s.callJSON(ctx, wire.OpPack, &in, func(f *wire.Frame) error {
 		if len(f.Files) != 1 {
 			return fmt.Errorf("%w: %d descriptors where one was asked for", wire.ErrProtocol, len(f.Files))

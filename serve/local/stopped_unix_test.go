@@ -31,7 +31,7 @@ func TestStoppedHolder(t *testing.T) {
 	must.Do(t, h.end())
 	child := startHolder(t, dir)
 	c := joinDir(t, dir)
-	p := must.Get(c.Peer("", nil))(t)
+	p := must.Get(c.Peer(nil))(t)
 	v := must.Get(p.At(bg, ""))(t)
 	s := must.Get(p.Begin(bg, ""))(t)
 	stop(t, child)

@@ -87,7 +87,7 @@ func TestLongCall(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() {
-			_, err := c.Resolve(bg, "", "")
+			_, err := c.Source().Resolve(bg, "")
 			done <- err
 		}()
 		for receives := false; !slept && !receives; time.Sleep(time.Millisecond) {
@@ -136,7 +136,7 @@ func TestTurnCancelled(t *testing.T) {
 			<-came
 			cancel()
 		}()
-		if _, err := c.Resolve(ctx, "", ""); !errors.Is(err, context.Canceled) {
+		if _, err := c.Source().Resolve(ctx, ""); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		wantValue(t, v, "k", []byte("value"))
@@ -169,7 +169,7 @@ func TestSlowHere(t *testing.T) {
 			done <- err
 		}()
 		<-came
-		if _, _, err := c.Refs(ctx, ""); err != nil {
+		if _, _, err := c.Source().Refs(ctx); err != nil {
 			t.Fatal(err)
 		}
 		cancel()
@@ -180,7 +180,7 @@ func TestSlowHere(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.Resolve(bg, "", "")
+		_, err := c.Source().Resolve(bg, "")
 		done <- err
 	}()
 	<-came

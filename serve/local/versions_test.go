@@ -15,14 +15,14 @@ func TestVersions(t *testing.T) {
 	first := put(t, h.db, map[string][]byte{"a": {1}, "b": {1}})
 	second := put(t, h.db, map[string][]byte{"a": {2}, "c": random(1, 3000)})
 	must.Do(t, errors.Join(h.db.Versions().CreateBranch(bg, "x", second), h.db.Versions().CreateTag(bg, "v1", first)))
-	branches, tags, err := c.Refs(bg, "")
+	branches, tags, err := c.Source().Refs(bg)
 	if got, want := fmt.Sprint(branches, tags, err), fmt.Sprint([]txn.Ref{{Name: "main", Commit: second}, {Name: "x", Commit: second}}, []txn.Ref{{Name: "v1", Commit: first}}, nil); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got, err := c.Resolve(bg, "", "v1"); err != nil || got.ID != first {
+	if got, err := c.Source().Resolve(bg, "v1"); err != nil || got != first {
 		t.Errorf("%+v, %v", got, err)
 	}
-	p := must.Get(c.Peer("", nil))(t)
+	p := must.Get(c.Peer(nil))(t)
 	defer p.Close()
 	ids := func(path string) (list []txn.CommitID) {
 		if path == "" {

@@ -67,10 +67,7 @@ func TestView(t *testing.T) {
 			if err != nil || !slices.Equal(many[0], keys["a/small"]) || many[1] != nil || many[2] == nil || !slices.Equal(many[3], keys["b"][597:]) {
 				t.Errorf("%q, %v", many, err)
 			}
-			if _, err := viewOf(t, c, "", "nothing"); !errors.Is(err, txn.ErrNoRef) {
-				t.Error(err)
-			}
-			if _, err := viewOf(t, c, "other", "main"); !errors.Is(err, kv.ErrNotFound) {
+			if _, err := viewOf(t, c, "nothing"); !errors.Is(err, txn.ErrNoRef) {
 				t.Error(err)
 			}
 			if err := v.Close(); err != nil {
@@ -148,8 +145,8 @@ func TestDialDir(t *testing.T) {
 	h, _ := served(t, nil, nil)
 	c := must.Get(DialDir(bg, h.db.Dir(), nil))(t)
 	defer c.Close()
-	if names := c.l.hello.Databases; !slices.Equal(names, []string{"t"}) {
-		t.Errorf("%q", names)
+	if dir := c.l.hello.Dir; dir != h.db.Dir() {
+		t.Error(dir)
 	}
 	if _, err := DialDir(bg, filepath.Dir(h.db.Dir()), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -13,11 +14,11 @@ import (
 	"github.com/zarrdb/zarrdb/serve/wire"
 )
 
-// A client that leases versions visits each server of the database: it gets a file that is locked
+// A client that leases versions visits each server: it gets a file that is locked
 // while the client lives, or names itself, and leases its versions again. Until then, a new
 // server collects nothing. So the client looks for the next server at once; see txn.DB.Visit.
 
-// peerFile is the file of a client, for one database. It may list the versions that the client has leased: a line for each
+// peerFile is the file of a client. It may list the versions that the client has leased: a line for each
 // behind the first one, of blanks when it was released. The next server keeps these versions if the client is stopped.
 type peerFile struct {
 	name string
@@ -61,25 +62,25 @@ func (p *peerFile) write(line int64, text string) {
 	}
 }
 
-// visitOnce visits a database, unless that was done on this connection.
-func (c *Client) visitOnce(ctx context.Context, l *link, db string) error {
+// visitOnce visits the server, unless that was done on this connection.
+func (c *Client) visitOnce(ctx context.Context, l *link) error {
 	if err := c.visiting.Lock(ctx); err != nil {
 		return err
 	}
 	defer c.visiting.Unlock()
-	if l.visited[db] {
+	if l.visited {
 		return nil
 	}
-	_, err := c.visit(ctx, l, db, nil)
+	_, err := c.visit(ctx, l, nil)
 	return err
 }
 
-// visit begins the use of a database on a connection, and leases versions again.
-func (c *Client) visit(ctx context.Context, l *link, db string, leases []*lease) (out wire.Visited, err error) {
+// visit begins the use of the database on a connection, and leases versions again.
+func (c *Client) visit(ctx context.Context, l *link, leases []*lease) (out wire.Visited, err error) {
 	c.mu.Lock()
-	was := c.peers[db]
+	was := c.peer
 	c.mu.Unlock()
-	in := wire.Visit{Database: db}
+	var in wire.Visit
 	if was != nil {
 		in.Peer = was.name
 	}
@@ -101,7 +102,7 @@ func (c *Client) visit(ctx context.Context, l *link, db string, leases []*lease)
 	if len(out.Leases) != len(leases) {
 		return out, fmt.Errorf("%w: %d leases where %d were asked for", wire.ErrProtocol, len(out.Leases), len(leases))
 	}
-	l.visited[db] = true
+	l.visited = true
 	if out.Peer == in.Peer || len(f.Files) != 1 {
 		return out, nil
 	}
@@ -120,42 +121,37 @@ func (c *Client) visit(ctx context.Context, l *link, db string, leases []*lease)
 		}
 	}
 	for k := range c.leases {
-		if k.line = 0; k.db == db {
-			p.list(k)
-		}
+		k.line = 0
+		p.list(k)
 	}
-	c.peers[db] = p
+	c.peer = p
 	f.Files = nil
 	return out, nil
 }
 
-// renew visits every database again on a new connection, before other requests use it.
+// renew visits the server again on a new connection, before other requests use it.
 func (c *Client) renew(ctx context.Context, l *link) error {
 	c.mu.Lock()
-	leases := map[string][]*lease{}
-	for db := range c.peers {
-		leases[db] = nil
-	}
-	for k := range c.leases {
-		leases[k.db] = append(leases[k.db], k)
-	}
+	leases := slices.Collect(maps.Keys(c.leases))
+	visits := c.peer != nil || len(leases) > 0
 	c.mu.Unlock()
-	for db, list := range leases {
-		out, err := c.visit(ctx, l, db, list)
-		if err != nil {
-			return err
+	if !visits {
+		return nil
+	}
+	out, err := c.visit(ctx, l, leases)
+	if err != nil {
+		return err
+	}
+	for i, in := range out.Leases {
+		var lost error
+		if in.Failure != nil {
+			lost = remote(in.Failure)
 		}
-		for i, in := range out.Leases {
-			var lost error
-			if in.Failure != nil {
-				lost = remote(in.Failure)
-			}
-			if c.renewed(list[i], l, in.View, lost) || lost != nil {
-				continue
-			}
-			if err := l.closeView(in.View); err != nil {
-				return err
-			}
+		if c.renewed(leases[i], l, in.View, lost) || lost != nil {
+			continue
+		}
+		if err := l.closeView(in.View); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -166,7 +162,7 @@ func (c *Client) renew(ctx context.Context, l *link) error {
 func (c *Client) rejoin() {
 	for pause := time.Millisecond; ; pause = min(2*pause, maxRejoin) {
 		c.mu.Lock()
-		due := !c.closed && len(c.peers)+len(c.buckets) > 0 && c.l.over()
+		due := !c.closed && (c.peer != nil || len(c.buckets) > 0) && c.l.over()
 		c.mu.Unlock()
 		if !due {
 			return

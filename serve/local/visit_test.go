@@ -96,7 +96,7 @@ func TestLeaseOutlivesHolders(t *testing.T) {
 // peerOfDir joins the process that has the database in dir open.
 func peerOfDir(t *testing.T, dir string) *engine.DB {
 	t.Helper()
-	p := must.Get(joinDir(t, dir).Peer("", nil))(t)
+	p := must.Get(joinDir(t, dir).Peer(nil))(t)
 	t.Cleanup(func() { p.Close() })
 	return p
 }

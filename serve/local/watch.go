@@ -86,7 +86,7 @@ func (s *Session) Watch(ctx context.Context) (w txn.Watch, err error) {
 // Watch implements [txn.Source].
 func (s source) Watch(ctx context.Context) (w txn.Watch, err error) {
 	err = s.c.again(ctx, func(l *link) error {
-		w, err = l.count(ctx, wire.Watch{Database: s.db})
+		w, err = l.count(ctx, wire.Watch{})
 		return err
 	})
 	return w, err
@@ -170,24 +170,14 @@ func (c *conn) watch(_ context.Context, f *wire.Frame) error {
 		defer c.done(v)
 		return c.count(f, &in, &v.counted, func(fn func()) func() { return txn.OnWrite(v.Session.Engine().Versions(), fn) })
 	}
-	db, err := c.db(in.Database)
+	db, err := c.db()
 	if err != nil {
 		return err
 	}
 	if db.Versions().IsPeer() {
 		return fmt.Errorf("%w: another process has the database open", errors.ErrUnsupported)
 	}
-	c.mu.Lock()
-	moves := c.moves[in.Database]
-	if moves == nil {
-		moves = &counting{}
-		if c.moves == nil {
-			c.moves = map[string]*counting{}
-		}
-		c.moves[in.Database] = moves
-	}
-	c.mu.Unlock()
-	return c.count(f, &in, moves, func(fn func()) func() { return txn.OnMove(db.Versions(), fn) })
+	return c.count(f, &in, &c.moves, func(fn func()) func() { return txn.OnMove(db.Versions(), fn) })
 }
 
 // count begins to count in a block, in place of what was counted before.

@@ -50,7 +50,7 @@ type Op uint8
 const (
 	OpHello     Op = iota + 1 // Hello, Hello
 	OpCancel                  // the id of a request, without reply
-	OpBye                     // from the server: Bye
+	OpBye                     // from the server: nothing
 	_                         // of earlier versions
 	_                         // of earlier versions
 	OpSet                     // Set, the new id
@@ -62,8 +62,8 @@ const (
 	OpClose                   // Handle, nothing
 	OpForget                  // Forget, without reply
 	_                         // of earlier versions
-	OpResolve                 // Rev, Commit
-	OpRefs                    // Database, Refs
+	OpResolve                 // Open, Commit
+	OpRefs                    // nothing, Refs
 	_                         // of earlier versions
 	_                         // of earlier versions
 	_                         // of earlier versions

@@ -95,11 +95,8 @@ const MaxPages = 64
 // order: as many lengths of 4 bytes as pages in the body. The body of the request is empty,
 // or with one name a key: the pages below the page on the way to the key may follow.
 //
-//	count uint8, names of 20 bytes each, database
-type Pages struct {
-	Names    [][IDSize]byte
-	Database string
-}
+//	count uint8, names of 20 bytes each
+type Pages struct{ Names [][IDSize]byte }
 
 // Append appends the meta to dst.
 func (p *Pages) Append(dst []byte) []byte {
@@ -107,12 +104,12 @@ func (p *Pages) Append(dst []byte) []byte {
 	for i := range p.Names {
 		dst = append(dst, p.Names[i][:]...)
 	}
-	return append(dst, p.Database...)
+	return dst
 }
 
 // ParsePages is the inverse of Append.
 func ParsePages(b []byte) (p Pages, err error) {
-	if len(b) == 0 || b[0] == 0 || b[0] > MaxPages || len(b) < 1+int(b[0])*IDSize {
+	if len(b) == 0 || b[0] == 0 || b[0] > MaxPages || len(b) != 1+int(b[0])*IDSize {
 		return p, badMeta("pages", b)
 	}
 	n := int(b[0])
@@ -120,13 +117,12 @@ func ParsePages(b []byte) (p Pages, err error) {
 	for i := range p.Names {
 		p.Names[i] = [IDSize]byte(b[1+i*IDSize:])
 	}
-	p.Database = string(b[1+n*IDSize:])
 	return p, nil
 }
 
 // OwnPages is [Pages] for pages of a session too.
 //
-//	view uint32, then as Pages, without a database
+//	view uint32, then as Pages
 type OwnPages struct {
 	View  uint32
 	Names [][IDSize]byte
@@ -144,9 +140,6 @@ func ParseOwnPages(b []byte) (p OwnPages, err error) {
 		return p, badMeta("pages", b)
 	}
 	pages, err := ParsePages(b[4:])
-	if err == nil && pages.Database != "" {
-		err = badMeta("pages", b)
-	}
 	return OwnPages{View: binary.LittleEndian.Uint32(b), Names: pages.Names}, err
 }
 

@@ -13,29 +13,23 @@ type Hello struct {
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
 	Program string `json:"program,omitempty"`
-	// Capabilities are optional features of a side: [CapFiles], [CapBlocks], [CapBodies], [CapShare].
+	// Capabilities are optional features of a side: [CapFiles], [CapBuckets] and [CapShare] of a client, [CapBodies] of a server.
 	Capabilities []string `json:"capabilities,omitempty"`
 	// Processes is set by the server for a client with [CapShare], as in [Share].
 	Processes int `json:"processes,omitempty"`
 
-	// Set by the server: the served names, the default database of requests, and
-	// the rights of the client.
-	Databases []string `json:"databases,omitempty"`
-	Database  string   `json:"database,omitempty"`
-	Dir       string   `json:"dir,omitempty"`
-	Write     bool     `json:"write,omitempty"`
-	// Identity is the random name of that database, and Lock the identity of its lock file
+	// Set by the server: the directory of the database.
+	Dir string `json:"dir,omitempty"`
+	// Identity is the random name of the database, and Lock the identity of its lock file
 	// on this machine: device and inode.
-	Identity  string `json:"identity,omitempty"`
-	Lock      string `json:"lock,omitempty"`
-	MaxMeta   uint32 `json:"max_meta,omitempty"`
-	MaxBody   uint32 `json:"max_body,omitempty"`
-	MaxBlocks int64  `json:"max_blocks,omitempty"` // bytes in blocks
-	Requests  int    `json:"requests,omitempty"`   // in flight
-	Views     int    `json:"views,omitempty"`
+	Identity string `json:"identity,omitempty"`
+	Lock     string `json:"lock,omitempty"`
+	MaxMeta  uint32 `json:"max_meta,omitempty"`
+	MaxBody  uint32 `json:"max_body,omitempty"`
+	Requests int    `json:"requests,omitempty"` // in flight
 }
 
-// CapFiles means that a side receives and sends file descriptors.
+// CapFiles means that a client receives file descriptors.
 const CapFiles = "files"
 
 // CapShare means that a client has caches, and shares the memory for them with the server and
@@ -69,10 +63,8 @@ type Share struct {
 	Processes int `json:"processes"`
 }
 
-// Visit begins the use of a database by a client that leases versions. It is the first request
-// of the client about the database that leases.
+// Visit begins the use of the database by a client that leases versions, before its first lease.
 type Visit struct {
-	Database string `json:"database,omitempty"`
 	// Peer is the name that the client got in an earlier visit, "" in its first one.
 	Peer string `json:"peer,omitempty"`
 	// Versions are the ids of the commits that the client has leased.
@@ -93,12 +85,6 @@ type Renewed struct {
 	View uint32 `json:"view,omitempty"`
 	// Failure is a [Failure].
 	Failure json.RawMessage `json:"failure,omitempty"`
-}
-
-// Bye announces that the server ends the connection.
-type Bye struct {
-	// Saved are the sessions of this connection, each stored at a savepoint.
-	Saved []string `json:"saved,omitempty"`
 }
 
 // Left answers a client that leaves.
@@ -152,15 +138,9 @@ type Forget struct {
 	Block uint32 `json:"block,omitempty"`
 }
 
-// Database names the database of a request; "" is the database of the socket.
-type Database struct {
-	Database string `json:"database,omitempty"`
-}
-
 // Open names a revision, or a session as "~" and its id.
 type Open struct {
-	Database string `json:"database,omitempty"`
-	Rev      string `json:"rev"`
+	Rev string `json:"rev"`
 }
 
 // View is a session that was opened.
@@ -180,36 +160,27 @@ type Lease struct {
 // Ancestors asks for the records of a commit and of the commits before it. The key of each
 // is its id, followed by the time of 8 bytes at which the version expired, if it has.
 type Ancestors struct {
-	Database string `json:"database,omitempty"`
-	From     string `json:"from"`
-	Limit    int    `json:"limit"`
+	From  string `json:"from"`
+	Limit int    `json:"limit"`
 }
 
 // Records asks for the records of a space of the index, with keys in [From, To).
 type Records struct {
-	Database string `json:"database,omitempty"`
-	Space    byte   `json:"space"`
-	From     []byte `json:"from,omitempty"`
-	To       []byte `json:"to,omitempty"` // nil is the end of the space
-	Reverse  bool   `json:"reverse,omitempty"`
-	Kept     uint64 `json:"kept,omitempty"` // the moment under that number, which "keep" reported
+	Space   byte   `json:"space"`
+	From    []byte `json:"from,omitempty"`
+	To      []byte `json:"to,omitempty"` // nil is the end of the space
+	Reverse bool   `json:"reverse,omitempty"`
+	Kept    uint64 `json:"kept,omitempty"` // the moment under that number, which "keep" reported
 }
 
 // Pack asks for the file of a pack, which holds a payload, or for N bytes of the payload from
 // byte Off on.
 type Pack struct {
-	Database string `json:"database,omitempty"`
-	Pack     string `json:"pack"` // in hexadecimal form
-	Offset   uint64 `json:"offset"`
-	Length   uint64 `json:"length"`
-	Off      uint64 `json:"off,omitempty"`
-	N        uint64 `json:"n,omitempty"`
-}
-
-// Rev names a version.
-type Rev struct {
-	Database string `json:"database,omitempty"`
-	Rev      string `json:"rev"`
+	Pack   string `json:"pack"` // in hexadecimal form
+	Offset uint64 `json:"offset"`
+	Length uint64 `json:"length"`
+	Off    uint64 `json:"off,omitempty"`
+	N      uint64 `json:"n,omitempty"`
 }
 
 // Commit is a version.
@@ -235,9 +206,8 @@ type Decided struct {
 
 // Begin opens a new session on a branch.
 type Begin struct {
-	Database string `json:"database,omitempty"`
-	Branch   string `json:"branch,omitempty"`
-	Label    string `json:"label,omitempty"`
+	Branch string `json:"branch,omitempty"`
+	Label  string `json:"label,omitempty"`
 	// ID and Base belong to a session without a savepoint of a server that was killed.
 	ID   string `json:"id,omitempty"`
 	Base string `json:"base,omitempty"`
@@ -253,8 +223,6 @@ type Session struct {
 	Open    bool      `json:"open"`
 	Label   string    `json:"label,omitempty"`
 	Used    time.Time `json:"used,omitzero"`
-	// Logged says that acknowledged changes survive when the server is killed.
-	Logged bool `json:"logged,omitempty"`
 	// The process that began it; "unknown" and 0 if it is not known.
 	Program string `json:"program,omitempty"`
 	Host    string `json:"host,omitempty"`
@@ -299,9 +267,8 @@ type Ref struct {
 
 // Ask has the server do the work called name.
 type Ask struct {
-	Database string          `json:"database,omitempty"`
-	Name     string          `json:"name"`
-	In       json.RawMessage `json:"in"`
+	Name string          `json:"name"`
+	In   json.RawMessage `json:"in"`
 }
 
 // ParseJSON reads a JSON meta. No meta is an empty object.

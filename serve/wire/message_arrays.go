@@ -1,8 +1,5 @@
 package wire
 
-// CapBlocks means that the server keeps blocks of the client mapped; see [Destination].
-const CapBlocks = "blocks"
-
 // CapBodies means that the server takes bodies of requests in blocks of clients of the same
 // user; see [FlagBlock].
 const CapBodies = "bodies"
@@ -18,9 +15,8 @@ type Destination struct {
 // Watch has the writes to a session counted: each write by any process adds 1 to the 8 bytes at the
 // place, a number in the order of the machine, before the write is acknowledged.
 //
-// With the view 0 the moves of the refs of a database are counted, each before somebody can see it.
+// With the view 0 the moves of refs are counted, each before somebody can see it.
 type Watch struct {
 	Handle
 	Destination
-	Database string `json:"database,omitempty"`
 }

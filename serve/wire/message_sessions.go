@@ -9,7 +9,7 @@ type Rebase struct {
 // Savepoint stores a session.
 type Savepoint struct {
 	Handle
-	Label *string `json:"label,omitempty"` // nil: it stays
+	Label string `json:"label,omitempty"`
 }
 
 // Fork opens a session that begins with all changes of another one.

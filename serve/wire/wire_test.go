@@ -172,7 +172,7 @@ var hot = []struct {
 		v, err := ParseStage(b)
 		return &v, err
 	}},
-	{"pages", &Pages{Names: [][IDSize]byte{{1}, {2, 3}}, Database: "db"}, func(b []byte) (interface{ Append([]byte) []byte }, error) {
+	{"pages", &Pages{Names: [][IDSize]byte{{1}, {2, 3}}}, func(b []byte) (interface{ Append([]byte) []byte }, error) {
 		v, err := ParsePages(b)
 		return &v, err
 	}},

@@ -84,11 +84,7 @@ var Dialed func(net.Conn)
 
 // Run carries an operation out. A panic is its error: the interpreter has other work.
 func (r *Request) Run(ctx context.Context) (out []byte, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("zarrdb: panic: %v\n%s", p, debug.Stack())
-		}
-	}()
+	defer recovered(&err)
 	if r.Op < 0 || r.Op >= len(operations) {
 		return nil, fmt.Errorf("zarrdb: no operation %d", r.Op)
 	}
@@ -100,6 +96,13 @@ func (r *Request) Run(ctx context.Context) (out []byte, err error) {
 		defer done()
 	}
 	return operations[r.Op](ctx, r)
+}
+
+// recovered turns a panic into an error. It is deferred.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("zarrdb: panic: %v\n%s", p, debug.Stack())
+	}
 }
 
 // handles are what the interpreter has open, by number.
@@ -132,7 +135,7 @@ func of[T any](handle int64) (v T, err error) {
 func open(ctx context.Context, r *Request) ([]byte, error) {
 	parts := strings.SplitN(r.Text, "\x00", 4)
 	if len(parts) != 4 {
-		return nil, errShort
+		return nil, fmt.Errorf("%w: open with %d texts", txn.ErrRequest, len(parts))
 	}
 	if err := setEnviron(parts[3]); err != nil {
 		return nil, err
@@ -227,21 +230,41 @@ func (r *Request) use() (done func(), err error) {
 	return d.calls.RUnlock, nil
 }
 
-// end closes what a handle stands for, if it is open. A database is closed after the calls that are under way. Nothing is waited for if the integer is 0.
-func end(_ context.Context, r *Request) ([]byte, error) {
+// closeTime bounds how long the end of a handle, and that of the process that serves the database, are waited for. Calls of
+// other threads may take longer.
+var closeTime = 10 * time.Second // tests change it
+
+// end closes what a handle stands for, if it is open. A database is closed after the calls that are under way: if they last, when this
+// call has ended. Nothing is waited for if the integer is 0.
+func end(ctx context.Context, r *Request) ([]byte, error) {
 	handles.Lock()
 	v := handles.open[r.Handle]
 	delete(handles.open, r.Handle)
 	handles.Unlock()
 	c, ok := v.(interface{ close() error })
-	switch {
-	case !ok:
+	if !ok {
 		return nil, nil
-	case len(r.Ints) > 0 && r.Ints[0] != 0:
-		return nil, c.close()
 	}
-	go c.close() //nolint:errcheck // the call has ended
-	return nil, nil
+	closed := make(chan error, 1)
+	go func() {
+		var err error
+		defer func() { closed <- err }()
+		defer recovered(&err)
+		err = c.close()
+	}()
+	if len(r.Ints) == 0 || r.Ints[0] == 0 {
+		return nil, nil
+	}
+	t := time.NewTimer(closeTime)
+	defer t.Stop()
+	select {
+	case err := <-closed:
+		return nil, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-t.C:
+		return nil, nil
+	}
 }
 
 // view is a version or a session; the other one is nil.

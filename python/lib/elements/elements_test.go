@@ -1,9 +1,11 @@
 package elements
 
 import (
+	"context"
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/zarrdb/zarrdb/internal/must"
 	"github.com/zarrdb/zarrdb/serve/local"
@@ -46,4 +48,31 @@ func TestCacheBytes(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+}
+
+// stuck is something open whose end waits for a call of another thread.
+type stuck chan struct{}
+
+func (s stuck) close() error {
+	<-s
+	return nil
+}
+
+// The end of a handle does not wait for ever for calls that are under way.
+func TestEndWhileCallsLast(t *testing.T) {
+	ending := func(ctx context.Context) error {
+		s := make(stuck)
+		defer close(s)
+		const handle = -1
+		(&Request{Ints: []int64{handle}}).add(s)
+		_, err := (&Request{Op: closing, Handle: handle, Ints: []int64{1}}).Run(ctx)
+		return err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := ending(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	must.Set(t, &closeTime, time.Millisecond)
+	must.Do(t, ending(t.Context()))
 }

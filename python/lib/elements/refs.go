@@ -68,7 +68,14 @@ func bound(_ context.Context, d *database, ms int64) (none, error) {
 }
 
 // leave has the process that serves the database end, if this one has started it for itself alone.
-func leave(ctx context.Context, d *database, _ none) (none, error) { return none{}, d.Leave(ctx) }
+func leave(ctx context.Context, d *database, _ none) (none, error) {
+	waits, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	if err := d.Leave(waits); waits.Err() == nil {
+		return none{}, err
+	}
+	return none{}, ctx.Err() // that process ends when it has done what other threads asked for
+}
 
 // at opens a version. The integer is its handle.
 func at(ctx context.Context, r *Request, in []byte) (any, error) {

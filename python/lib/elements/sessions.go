@@ -21,7 +21,6 @@ type sessionOut struct {
 	Open    bool      `json:"open"`
 	Label   string    `json:"label,omitempty"`
 	Used    time.Time `json:"used,omitzero"`
-	Logged  bool      `json:"logged,omitempty"`
 	// The process that began it; "unknown" and 0 if it is not known.
 	Program string `json:"program,omitempty"`
 	Host    string `json:"host,omitempty"`
@@ -33,7 +32,7 @@ func sessionOf(s txn.SessionInfo) *sessionOut {
 	by := s.By.Named()
 	return &sessionOut{
 		ID: s.ID.String(), Branch: s.Branch, Base: s.Base.String(), Created: s.Created, Saved: s.Saved, Open: s.Open, Label: s.Label,
-		Used: s.Used, Logged: s.Logged, Program: by.Program, Host: by.Host, PID: by.PID, User: by.User,
+		Used: s.Used, Program: by.Program, Host: by.Host, PID: by.PID, User: by.User,
 	}
 }
 
