@@ -27,6 +27,7 @@ LIBRARY = "libzarrdb.shared"  # with the name of an extension module, Python wou
 LDFLAGS = "-s -X=runtime.godebugDefault=asyncpreemptoff=1"  # for this and for the tag, see the Makefile
 MODULE = "module github.com/zarrdb/zarrdb\n"
 # Folders of the repository that the program is not built from.
+EMBEDDED = (".bin", ".css", ".html", ".js", ".txt", ".zip")  # what the program is built from beside code
 OTHER = {"bench", "docs", "examples", "interop", "python", "scripts", "testdata"}
 
 
@@ -140,6 +141,6 @@ def files(source: Path) -> Iterator[str]:
         folders[:] = sorted(f for f in folders if f not in kept and not f.startswith((".", "_")) and not f.endswith(".zdb"))
         for name in sorted(names):
             is_module = not inside.parts and name in ("go.mod", "go.sum", "LICENSE")
-            is_code = name.endswith((".go", ".s", ".h", ".zip")) and not name.endswith("_test.go") and (inside.parts or name.endswith(".go"))
+            is_code = name.endswith((".go", ".s", ".h", *EMBEDDED)) and not name.endswith("_test.go") and (inside.parts or name.endswith(".go"))
             if is_module or is_code:
                 yield (inside / name).as_posix()

@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import shutil
-import signal
 import sys
 import sysconfig
 import tempfile
@@ -29,18 +28,14 @@ DOCUMENT = {
     "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {"level": 3, "checksum": False}}],
 }  # fmt: skip
 
-with tempfile.TemporaryDirectory() as folder:
-    repo = zarrdb.open(os.path.join(folder, "w.zdb"), create=True)
-    try:
-        s = repo.writable_session()
-        s.set("x/zarr.json", json.dumps(DOCUMENT).encode())
-        s.array("x")[:] = X
-        pickle.loads(pickle.dumps(s)).array("x")[0, 0] = 7
-        c = s.commit("first")
-        a = repo.at("main").array("x")
-        assert a[0, 0] == 7 and a[1:, ::3].tolist() == X[1:, ::3].tolist() and a.attrs == {"units": "K"}
-        assert [c.message for c in repo.ancestry(limit=1)] == ["first"] and repo.fsck(full=True)["problems"] == []
-        assert "zarr" not in sys.modules and "xarray" not in sys.modules
-    finally:
-        os.kill(repo._client.link().hello["pid"], signal.SIGTERM)
+with tempfile.TemporaryDirectory() as folder, zarrdb.open(os.path.join(folder, "w.zdb"), create=True) as repo:
+    s = repo.writable_session()
+    s.set("x/zarr.json", json.dumps(DOCUMENT).encode())
+    s.array("x")[:] = X
+    pickle.loads(pickle.dumps(s)).array("x")[0, 0] = 7
+    c = s.commit("first")
+    a = repo.at("main").array("x")
+    assert a[0, 0] == 7 and a[1:, ::3].tolist() == X[1:, ::3].tolist() and a.attrs == {"units": "K"}
+    assert [c.message for c in repo.ancestry(limit=1)] == ["first"] and repo.fsck(full=True)["problems"] == []
+    assert "zarr" not in sys.modules and "xarray" not in sys.modules
 print(f"Python {sys.version.split()[0]}, numpy {np.__version__}: fine")

@@ -6,8 +6,6 @@ xarray ships them. Those that cannot hold are taken out below, each with the rea
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,9 +23,8 @@ __all__ = ["default_zarr_format"]
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zarrdb.Repository]:
-    repo = zarrdb.open(tmp_path_factory.mktemp("xarray") / "suite.zdb", create=True)
-    yield repo
-    os.kill(repo._client.link().hello["pid"], signal.SIGTERM)
+    with zarrdb.open(tmp_path_factory.mktemp("xarray") / "suite.zdb", create=True) as repo:
+        yield repo
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@
 
 A MemoryStore is a session of its own. A LocalStore is the session of its path: two of the
 same path see the same keys. What zarr-python makes of a dict or a path is one of them as
-well. With PIPELINE=1 the server decodes and encodes.
+well. With PIPELINE=1 the library of the package decodes and encodes.
 
 Tests that cannot hold are named in zarr.txt, each with the reason; * stands for anything.
 A name there that no test has is an error.
@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -145,5 +144,5 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def pytest_unconfigure() -> None:
-    os.kill(_repo._client.link().hello["pid"], signal.SIGTERM)
+    _repo.close()
     shutil.rmtree(_folder, ignore_errors=True)

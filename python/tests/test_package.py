@@ -50,7 +50,11 @@ def test_source_distribution(tmp_path: Path) -> None:
     (sdist,) = build("sdist", tmp_path)
     with tarfile.open(sdist) as t:
         names = {n.partition("/")[2] for n in t.getnames()}
-    assert names >= MODULES | {"LICENSE", "go/go.mod", "go/go.sum", "go/cmd/zarrdb/main.go", "go/python/lib/main.go", "go/internal/cli/demo/climate.zip"}
+    assert names >= MODULES | {"LICENSE", "go/go.mod", "go/go.sum", "go/cmd/zarrdb/main.go", "go/python/lib/main.go"}
+    form = "{{$dir := .Dir}}{{range .EmbedFiles}}{{$dir}}/{{.}}\n{{end}}"
+    p = subprocess.run(["go", "list", "-deps", "-f", form, "./cmd/zarrdb"], cwd=FOLDER.parent, capture_output=True, text=True, check=True)
+    embedded = {"go/" + os.path.relpath(f, FOLDER.parent) for f in p.stdout.split() if Path(f).is_relative_to(FOLDER.parent)}
+    assert "go/internal/cli/demo/climate.zip" in embedded and names >= embedded
     assert not [n for n in names if n.endswith("_test.go") or "testdata" in n or "__pycache__" in n]
 
 
