@@ -72,7 +72,7 @@ def check(ds: Dataset, session: Session, group: str | None, how: dict[str, Any],
                 wrong += _values(new, partial(_stored, dict(decoded[name].encoding), dict(raw[name].attrs), raw[name].dtype, name), fitted, name)
         if not wrong and dim is not None and not any_order:
             path = f"{(group or '').strip('/')}/{dim}".strip("/")
-            gaps = _gaps(session, path, ds.variables.get(dim), raw.get(dim), decoded.get(dim), dim)
+            gaps = _gaps(session, path, ds.variables.get(dim), raw.get(dim), decoded.get(dim), dim, overlap)
     wrong += gaps if strict else []
     if wrong:
         raise InvalidError(f"{f'append along {dim}' if dim is not None else 'write a dataset'}: nothing was written. {'; '.join(wrong)}")
@@ -86,14 +86,15 @@ def check(ds: Dataset, session: Session, group: str | None, how: dict[str, Any],
     return out
 
 
-def _gaps(session: Session, path: str, new: Variable | None, raw: Variable | None, decoded: Any, dim: Any) -> list[str]:
-    """Gaps that new labels make, as they are stored. Labels that are there already are not new."""
+def _gaps(session: Session, path: str, new: Variable | None, raw: Variable | None, decoded: Any, dim: Any, overlap: bool) -> list[str]:
+    """Gaps that new labels make, as they are stored. With overlap, labels that are there already are not new."""
     if new is None or raw is None or raw.dims != (dim,) or raw.dtype.kind not in "iuf":
         return []
     coded = new.copy(deep=False)
     coded.encoding = decoded.encoding
     values = conventions.encode_cf_variable(coded, name=dim).values.astype(raw.dtype.newbyteorder("<"))
-    values = values[~np.isin(values, raw.values)]
+    if overlap:
+        values = values[~np.isin(values, raw.values)]
     return session._ask("append_gaps", {"path": path, "values": base64.b64encode(values.tobytes()).decode()}) or []
 
 

@@ -659,8 +659,14 @@ class Repository:
         on = "" if history and branch == "main" else branch
         for flag, value in (("--branch", on), ("--to", to), ("-m", message), ("--append-dim", append_dim), ("--overlap", overlap)):
             args += [flag, value] if value else []
-        self._run(*args, progress=progress)
-        return self.resolve(self.lookup_branch(branch))
+        if history:
+            self._run(*args, progress=progress)
+            return self.resolve(self.lookup_branch(branch))
+        return self._imported(args, progress)
+
+    def _imported(self, args: Sequence[str], progress: Report | None) -> Commit:
+        """Run an import. Another writer may have moved the branch on since."""
+        return self.resolve(self._json(*args, progress=progress)["commit"]["id"])
 
     def link(
         self,
@@ -698,8 +704,7 @@ class Repository:
         with as_files(sources) as files:
             if not message and any(f is not s for f, s in zip(files, sources, strict=True)):
                 args += ["-m", "link references"]
-            self._run("import", self.path, *map(_place, files), *args, progress=progress)
-        return self.resolve(self.lookup_branch(branch))
+            return self._imported(["import", self.path, *map(_place, files), *args], progress)
 
     def allow(self, *prefixes: str) -> None:
         """Let references of the database be followed below these URLs or folders. This machine remembers it for you.
