@@ -69,11 +69,11 @@ func (f *fetching) pass(e pack.Extent, by bucket.Asker, most uint64, missing boo
 
 // passed notes that a payload is read which was fetched before.
 func (a *Part) passed(ctx context.Context, at pack.Address) {
-	most := a.window()
+	most, by := a.window(), bucket.AskerOf(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f := a.wants[at.Pack]
-	if f != nil && f.pass(pack.Extent{From: at.Offset, To: at.Offset + at.Length}, bucket.AskerOf(ctx), most, false) {
+	if f != nil && f.pass(pack.Extent{From: at.Offset, To: at.Offset + at.Length}, by, most, false) {
 		a.start(at.Pack, f)
 	}
 }
