@@ -117,7 +117,10 @@ func (s *Store) locate(ctx context.Context, a Address, off, n uint64) (part, err
 	size := p.size.Load()
 	front := fixedSize + sumSize*blocks(min(a.Length, MaxPayloadBytes)) + backSize
 	if a.Length > size || a.Offset > size-a.Length || a.Offset < fileHeaderSize+front || a.Offset%smallAlign != 0 {
-		if p.missing {
+		p.mu.Lock()
+		missing := p.missing
+		p.mu.Unlock()
+		if missing {
 			return part{}, p.corrupt(a.Offset, a.Length, "the file is missing")
 		}
 		return part{}, p.corrupt(a.Offset, a.Length, "no payload can be here")
