@@ -110,11 +110,11 @@ func TestBucketCache(t *testing.T) {
 	}
 
 	// Offline, what is known is shown; what never was there is an error.
-	store.fail = func(string) netFault { return broken }
+	store.set(func(string) netFault { return broken })
 	if c := must.Get(open(store))(t); !strings.Contains(c.Note, "what is known of the remote is shown") || c.Behind() {
 		t.Errorf("offline: %+v", c)
 	}
-	store.fail = nil
+	store.set(nil)
 	before := must.Get(kv.Get(bg, store.Store, "manifest"))(t)
 
 	// Another bucket at the same URL is another clone, and the first one is found again.

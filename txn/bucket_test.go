@@ -62,6 +62,13 @@ func (w *wire) does(op, key string) netFault {
 	return fine
 }
 
+// set changes how requests fail; nil lets them through.
+func (w *wire) set(fail func(op string) netFault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fail = fail
+}
+
 // took returns the requests since the last call, sorted.
 func (w *wire) took() string {
 	w.mu.Lock()
@@ -281,14 +288,14 @@ func bucketModel(t *testing.T, seed uint64, steps int) {
 		if _, err := db.Head(bg, branch); err != nil {
 			must.Do(t, db.CreateBranch(bg, branch, mustHead(t, db)))
 		}
-		w.fail = flaky
+		w.set(flaky)
 		if r.IntN(2) == 0 {
-			w.fail = nil
+			w.set(nil)
 		}
 		if r.IntN(4) == 0 { // the process was killed
-			w.fail = nil
+			w.set(nil)
 			buckets[i] = bucketOf(t, db, w)
-			w.fail = flaky
+			w.set(flaky)
 		}
 		spec := TransferOptions{Refs: []RefSpec{{From: branch}}}
 		before := manifestOf(t, mem)
@@ -335,7 +342,7 @@ func bucketModel(t *testing.T, seed uint64, steps int) {
 	}
 	verify()
 	for i, db := range dbs { // the same push settles what is unknown
-		wires[i].fail = nil
+		wires[i].set(nil)
 		b := bucketOf(t, db, wires[i])
 		if _, err := db.PushTo(bg, b, TransferOptions{Force: true}); err != nil {
 			t.Fatal(err)
@@ -403,14 +410,14 @@ func TestBucketResume(t *testing.T) {
 	set(t, s, values)
 	must.Get(s.Commit(bg, CommitOptions{Message: "40 MiB"}))(t)
 	puts := 0
-	store.fail = func(op string) netFault {
+	store.set(func(op string) netFault {
 		if op == "put" {
 			if puts++; puts == 6 {
 				return broken
 			}
 		}
 		return fine
-	}
+	})
 	open := func() *Bucket {
 		return must.Get(db.Bucket(bg, BucketOptions{Store: store, Name: "mem:bucket", Write: true, sleep: noSleep, segment: 4 << 20}))(t)
 	}
@@ -419,7 +426,7 @@ func TestBucketResume(t *testing.T) {
 	if _, err := db.PushTo(bg, opened, TransferOptions{}); !errors.Is(err, errWire) {
 		t.Fatal(err)
 	}
-	store.fail = nil
+	store.set(nil)
 	// A segment was lost since, and one entry of the journal overlaps another.
 	lost := ""
 	for key, err := range store.Store.List(bg, kv.ListOptions{Prefix: "s/"}) {
@@ -443,12 +450,12 @@ func TestBucketResume(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "clone")
 	var gets atomic.Int64
-	store.fail = func(op string) netFault { // of 16 requests or so, 12 are answered each time
+	store.set(func(op string) netFault { // of 16 requests or so, 12 are answered each time
 		if op == "get" && gets.Add(1) > 12 {
 			return broken
 		}
 		return fine
-	}
+	})
 	o := BucketOptions{Store: store, Name: "mem:bucket"}
 	tries, err := 0, errWire
 	for ; tries < 50 && errors.Is(err, errWire); tries++ {

@@ -21,9 +21,9 @@ import (
 type Imported struct {
 	// Written is the number of copied bytes, Equal the number of bytes that were there already.
 	Written, Equal uint64
-	// End is where the last record ends that is here now, 0 without one. Cut is where the record ends that
+	// First is where the payload of the first record begins that is here now, and End where the last one ends; 0 without one. Cut is where the record ends that
 	// [Store.ImportFrom] left out because it lies over the end of need.
-	End, Cut uint64
+	First, End, Cut uint64
 }
 
 // Import copies the records whose payloads overlap need, which ascend, from a
@@ -307,6 +307,14 @@ func (m *importer) unfold(f vfs.File, lay *layout, path string) error {
 	return nil
 }
 
+// here notes records that are here now, from the payload of the first one to the end of the last one.
+func (n *Imported) here(first, end uint64) {
+	if n.First == 0 || first < n.First {
+		n.First = first
+	}
+	n.End = max(n.End, end)
+}
+
 // absent returns the ranges without the records that are here and sound, such as those of an import that was
 // interrupted: the source is not asked for them.
 func (m *importer) absent(need []Extent) ([]Extent, error) {
@@ -324,7 +332,7 @@ func (m *importer) absent(need []Extent) ([]Extent, error) {
 			}
 			m.runs = append(m.runs, Extent{rec.Header, end})
 			m.out.Equal += end - rec.Header
-			m.out.End = max(m.out.End, end)
+			m.out.here(rec.Offset, end)
 			if last := len(here) - 1; last >= 0 && rec.Header == roundUp(here[last].To, smallAlign) {
 				here[last].To = end
 			} else {
@@ -348,11 +356,15 @@ const foreignRun = 4 << 20
 // between them may be dead in the source and alive here.
 func (m *importer) extent(e Extent) error {
 	var run Extent
-	var shift uint64
+	var shift, first uint64 // of the run
 	flush := func() error {
-		r := run
-		run = Extent{}
-		return m.copy(r, shift)
+		r, at := run, first
+		run, first = Extent{}, 0
+		err := m.copy(r, shift)
+		if err == nil && r.To > 0 {
+			m.out.here(at, r.To)
+		}
+		return err
 	}
 	err := m.src.eachRecord(e, m.head, func(rec Record, at uint64) error {
 		end := rec.Offset + rec.Length
@@ -372,13 +384,13 @@ func (m *importer) extent(e Extent) error {
 		if shift = at; has {
 			m.runs = append(m.runs, Extent{rec.Header, end})
 			m.out.Equal += end - rec.Header
-			m.out.End = max(m.out.End, end)
+			m.out.here(rec.Offset, end)
 		}
 		if has || err != nil || m.grows {
 			return err
 		}
 		if run.To == 0 {
-			run.From = rec.Header
+			run.From, first = rec.Header, rec.Offset
 		}
 		if run.To = end; m.foreign && end-run.From >= foreignRun {
 			err = flush()
@@ -457,7 +469,6 @@ func (m *importer) copy(r Extent, shift uint64) error {
 		}
 	}
 	m.runs = append(m.runs, r)
-	m.out.End = max(m.out.End, r.To)
 	return nil
 }
 

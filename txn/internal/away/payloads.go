@@ -111,14 +111,14 @@ func payloadAt(at pack.Address) string {
 
 // carry copies records out of the bucket.
 func (a *Part) carry(ctx context.Context, id pack.ID, need []pack.Extent) (pack.Imported, error) {
-	return a.bringIn(ctx, id, need, func(d *depot.Depot, to *pack.Store) (pack.Imported, error) {
+	return a.bringIn(ctx, id, need, true, func(d *depot.Depot, to *pack.Store) (pack.Imported, error) {
 		_, n, err := transfer.ImportFrom(ctx, d, to, id, need, nil)
 		return n, err
 	})
 }
 
-// bringIn makes room for records of a pack, and has them copied.
-func (a *Part) bringIn(ctx context.Context, id pack.ID, need []pack.Extent, copy func(*depot.Depot, *pack.Store) (pack.Imported, error)) (n pack.Imported, err error) {
+// bringIn makes room for records of a pack, and has them copied. wanted says that the ranges begin where payloads do.
+func (a *Part) bringIn(ctx context.Context, id pack.ID, need []pack.Extent, wanted bool, copy func(*depot.Depot, *pack.Store) (pack.Imported, error)) (n pack.Imported, err error) {
 	select {
 	case a.room <- struct{}{}:
 		defer func() { <-a.room }()
@@ -130,7 +130,7 @@ func (a *Part) bringIn(ctx context.Context, id pack.ID, need []pack.Extent, copy
 		return n, err
 	}
 	a.Fetching()
-	came, err := a.makeRoom(ctx, id, need)
+	came, err := a.makeRoom(ctx, id, need, wanted)
 	defer came()
 	if err != nil {
 		return n, err

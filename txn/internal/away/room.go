@@ -115,8 +115,9 @@ func (a *Part) tight() bool {
 	return a.kept.size > most/2
 }
 
-// makeRoom makes room for ranges of a pack that are about to come. came is called when they are there.
-func (a *Part) makeRoom(ctx context.Context, id pack.ID, need []pack.Extent) (came func(), err error) {
+// makeRoom makes room for ranges of a pack that are about to come. Only ranges that begin where payloads do, wanted ones, are kept as they
+// are, as [pack.Store.Reclaim] wants it. came is called when they are there.
+func (a *Part) makeRoom(ctx context.Context, id pack.ID, need []pack.Extent, wanted bool) (came func(), err error) {
 	var n int64
 	for _, e := range need {
 		n += OnDisk(e)
@@ -130,12 +131,17 @@ func (a *Part) makeRoom(ctx context.Context, id pack.ID, need []pack.Extent) (ca
 		err = a.evict(ctx, most, n)
 	}
 	for _, e := range need {
-		a.use(id, e, OnDisk(e))
+		if wanted {
+			a.use(id, e, OnDisk(e))
+		} // else they are, once it is known where payloads begin
 	}
 	add := func(n int64) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.coming += n
+		if n > 0 && !wanted && r.size >= 0 {
+			r.size += n
+		}
 	}
 	add(n)
 	return func() { add(-n) }, err

@@ -45,12 +45,12 @@ func (f *fetching) brings(w *wanted) bool {
 }
 
 // pass moves the goal of the row if a payload that is read lies in it, and reports whether it did. One that lies elsewhere and is missing
-// begins a row.
+// may be the first of a row: the second one shows.
 func (f *fetching) pass(e pack.Extent, by bucket.Asker, most uint64, missing bool) bool {
-	if f.goal == 0 && missing { // what lies before it is not asked for
-		f.end, f.goal = e.To, e.To
-	}
 	switch {
+	case f.goal == 0 && missing:
+		f.read, f.end, f.goal = e.To, e.To, e.To
+		return false
 	case e.From > f.goal+aheadGap || e.To+most < f.end:
 		if missing {
 			f.read, f.end, f.goal, f.ahead = e.To, e.To, e.To, 0
@@ -132,13 +132,15 @@ func (a *Part) tryStep(r *row, f *fetching) (end, goal uint64, err error) {
 	end = f.end
 	for step := (pack.Extent{From: max(f.end, there[0].From), To: there[0].From + rangeOf(a.Most())}); ; {
 		step.To = min(step.To, goal)
-		n, err := a.bringIn(ctx, r.id, []pack.Extent{step}, func(_ *depot.Depot, to *pack.Store) (pack.Imported, error) {
+		n, err := a.bringIn(ctx, r.id, []pack.Extent{step}, false, func(_ *depot.Depot, to *pack.Store) (pack.Imported, error) {
 			return r.in.Import(ctx, to, step, last)
 		})
 		if err != nil {
 			return 0, 0, err
 		}
-		end = max(end, n.End)
+		if end = max(end, n.End); n.End > 0 {
+			a.use(r.id, pack.Extent{From: n.First, To: n.End}, 0)
+		}
 		switch {
 		case n.Cut == 0: // no record lies over the end of the step
 			return max(end, step.To), goal, nil
