@@ -294,7 +294,7 @@ func TestLargePackages(t *testing.T) {
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		if _, said := large[name]; said != (len(p.GoFiles) > 30) {
-			t.Errorf("%s has %d files: divide it, or say in large why it is one; and a reason that is not needed goes", name, len(p.GoFiles))
+			t.Errorf("%s has %d files: divide the package, or say in large why it is one; remove a reason that is not needed", name, len(p.GoFiles))
 		}
 	}
 }

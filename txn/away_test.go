@@ -318,7 +318,7 @@ func (m *meter) Get(ctx context.Context, key string, rng kv.Range) ([]byte, erro
 }
 
 // TestAwayRow reads payloads in the order in which they were written, through several packs: each byte comes once, in long ranges, also
-// if readers overtake each other. What is fetched ahead of those who stop is little.
+// if readers overtake each other. Few bytes are fetched ahead of a reader who stops.
 func TestAwayRow(t *testing.T) {
 	store := &meter{wire: &wire{Store: kv.NewMem()}}
 	o := joined()

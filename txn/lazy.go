@@ -134,7 +134,7 @@ func (db *DB) errBegunLazy() error {
 	return fmt.Errorf("create %s: %w: a lazy clone was begun there; remove the directory", db.dir, ErrExists)
 }
 
-// ClonedFrom returns the URL of the bucket that the database in a directory was cloned from, "" if there is none.
+// ClonedFrom returns the URL of the bucket that the database in a directory was cloned from, or "".
 func ClonedFrom(dir string) string {
 	for _, s := range bucket.States(index.DefaultFS, dir) {
 		if s.Cloned {

@@ -144,7 +144,7 @@ func backupCmd() *cobra.Command {
 there up to date: all versions, branches, tags and reflogs, as of one moment.
 Only what is new is copied; each payload is read back and compared. A backup is
 a database, and commands that read take it as one. Open sessions are
-not part of it. One that was interrupted leaves the last backup as it was.
+not part of it. An interrupted run leaves the last backup as it was.
 
 If somebody committed to the backup, nothing is copied and the exit code is 3:
 "zarrdb push DEST DB BRANCH:NAME" brings these commits to DB as the branch NAME, and

@@ -214,8 +214,8 @@ func (a *Part) landed(names []tree.Name, flights []*pageFlight, pages [][]byte, 
 // get returns pages in the order of names. With keep, those that lie beside a lone page follow.
 func (a *Part) get(ctx context.Context, names []tree.Name, keep bool) ([]tree.Name, [][]byte, error) {
 	select {
-	case a.room <- struct{}{}:
-		defer func() { <-a.room }()
+	case a.turns <- struct{}{}:
+		defer func() { <-a.turns }()
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}

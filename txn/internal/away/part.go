@@ -130,22 +130,24 @@ type Local interface {
 // Part fetches what is away. Safe for concurrent use.
 type Part struct {
 	host Host
-	At   Place
-	run  context.Context // of requests; ends when the database is closed
-	end  context.CancelFunc
-	out  sync.WaitGroup // goroutines that fetch
+	// At is where the rest of the database is. Opening sets it.
+	At  Place
+	run context.Context // of requests; ends when the database is closed
+	end context.CancelFunc
+	out sync.WaitGroup // goroutines that fetch
 
 	opening ctxlock.Lock
-	Store   bucket.Counted
-	bucket  bucket.Store // below store
-	d       *depot.Depot // once it is open
+	// Store counts the requests to the remote.
+	Store  bucket.Counted
+	bucket bucket.Store // below store
+	d      *depot.Depot // once it is open
 
 	saved     *pack.Store // in [Dir], of a database that is only read; nil without [Dir]
 	packs     *pack.Store // in [Dir], or in a temporary directory from the first fetch on; nil for a peer; under mu
 	temporary string
 
-	room chan struct{} // for requests at a time
-	kept room
+	turns chan struct{} // of requests at a time
+	kept  room
 
 	mu     sync.Mutex
 	closed bool
@@ -176,7 +178,7 @@ func ReadPlace(fs index.FS, dir string) (*Place, error) {
 
 // Open opens what is away of a database.
 func Open(h Host, at Place) (_ *Part, err error) {
-	a := &Part{host: h, At: at, pages: map[tree.Name]*pageFlight{}, wants: map[pack.ID]*fetching{}, room: make(chan struct{}, atOnce)}
+	a := &Part{host: h, At: at, pages: map[tree.Name]*pageFlight{}, wants: map[pack.ID]*fetching{}, turns: make(chan struct{}, atOnce)}
 	a.kept.limit, a.kept.size, a.kept.used = at.Size, -1, map[span]*use{}
 	a.run, a.end = context.WithCancel(context.Background())
 	a.bucket.URL, a.bucket.Open = at.URL, func(ctx context.Context) (kv.Store, error) {
@@ -321,7 +323,7 @@ func (a *Part) Failed(ctx context.Context, what string, err error) error {
 	return &Error{What: what, Remote: a.At.URL, Err: err}
 }
 
-// Empty removes what was fetched of payloads, and returns how much. Processes that read it at the moment keep what they have open; left says that
+// Empty removes what was fetched of payloads, and returns how much. Processes that read payloads at the moment keep the files that they have open; left says that
 // it stays in a file.
 func (a *Part) Empty(ctx context.Context, dry bool) (bytes int64, left bool, err error) {
 	var before, after collect.DiskUse

@@ -120,8 +120,8 @@ func (a *Part) carry(ctx context.Context, id pack.ID, need []pack.Extent) (pack.
 // bringIn makes room for records of a pack, and has them copied. wanted says that the ranges begin where payloads do.
 func (a *Part) bringIn(ctx context.Context, id pack.ID, need []pack.Extent, wanted bool, copy func(*depot.Depot, *pack.Store) (pack.Imported, error)) (n pack.Imported, err error) {
 	select {
-	case a.room <- struct{}{}:
-		defer func() { <-a.room }()
+	case a.turns <- struct{}{}:
+		defer func() { <-a.turns }()
 	case <-ctx.Done():
 		return n, ctx.Err()
 	}

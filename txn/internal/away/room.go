@@ -115,8 +115,9 @@ func (a *Part) tight() bool {
 	return a.kept.size > most/2
 }
 
-// makeRoom makes room for ranges of a pack that are about to come. Only ranges that begin where payloads do, wanted ones, are kept as they
-// are, as [pack.Store.Reclaim] wants it. came is called when they are there.
+// makeRoom makes room for ranges of a pack that are about to come. The caller calls came when the ranges have come. Wanted ranges begin where
+// payloads do, and stay from now on. The caller notes others with use, when it knows their first payload: [pack.Store.Reclaim] frees nothing
+// before a range that begins elsewhere.
 func (a *Part) makeRoom(ctx context.Context, id pack.ID, need []pack.Extent, wanted bool) (came func(), err error) {
 	var n int64
 	for _, e := range need {
@@ -133,18 +134,19 @@ func (a *Part) makeRoom(ctx context.Context, id pack.ID, need []pack.Extent, wan
 	for _, e := range need {
 		if wanted {
 			a.use(id, e, OnDisk(e))
-		} // else they are, once it is known where payloads begin
-	}
-	add := func(n int64) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.coming += n
-		if n > 0 && !wanted && r.size >= 0 {
-			r.size += n
 		}
 	}
-	add(n)
-	return func() { add(-n) }, err
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.coming += n
+	if !wanted && r.size >= 0 {
+		r.size += n
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.coming -= n
+	}, err
 }
 
 // evict makes room for n bytes below a limit. If not all fits, it frees a tenth more, so that it need not begin again soon.

@@ -20,7 +20,7 @@ func WithAsker(ctx context.Context, as Asker) context.Context {
 	return context.WithValue(ctx, askerKey{}, as)
 }
 
-// AskerOf returns the asker of a request, nil if there is none.
+// AskerOf returns the asker of a request, or nil.
 func AskerOf(ctx context.Context) Asker {
 	as, _ := ctx.Value(askerKey{}).(Asker)
 	return as

@@ -57,7 +57,7 @@ func Dir(fs index.FS, dir, name string) string {
 	return fs.PathJoin(dir, RemotesDir, sum.String()[:16])
 }
 
-// Load reads the state of a bucket. dir is the database, "" if there is none yet. dry says that nothing is to be written.
+// Load reads the state of a bucket. dir is the directory of the database, or "" before there is one. With dry the state writes no files.
 func Load(fs index.FS, dir, name string, dry bool) (*State, error) {
 	s := &State{Content: Content{URL: name}}
 	if dir == "" {

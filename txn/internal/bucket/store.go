@@ -75,7 +75,7 @@ type Counted struct {
 // Counts are requests and their bytes.
 type Counts struct{ Requests, Sent, Received int64 }
 
-// Count returns what was counted so far.
+// Count returns the requests and bytes since the store was opened.
 func (s *Counted) Count() Counts {
 	return Counts{s.requests.Load(), s.sent.Load(), s.received.Load()}
 }

@@ -44,7 +44,7 @@ type Spiller interface {
 	Spill(ctx context.Context, pages map[tree.Name][]byte) error
 }
 
-// New returns an overlay of pages below. Those beyond bound bytes go there, if it is a [Spiller].
+// New returns an overlay of pages below. When the private pages have more than bound bytes, they go into below, which is a [Spiller] then.
 func New(below tree.Pages, bound int64) *Overlay {
 	return &Overlay{Below: below, Bound: bound, pages: map[tree.Name][]byte{}}
 }

@@ -37,5 +37,5 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("set %s: another value was written since this one was read; read again", e.Key)
 }
 
-// Is reports that it is a conflict.
+// Is reports that a changed value is a conflict.
 func (e *ChangedError) Is(target error) bool { return fault.Matches(catalog.ErrConflict, target) }

@@ -1,4 +1,6 @@
-// Package visits knows the peers of a database across the processes that have it open. The leases of a peer end with the process that has the database open (the holder). The next
+// Package visits knows the peers of a database across the processes that have the database open.
+//
+// The leases of a peer end with the process that has the database open (the holder). The next
 // holder must not collect before the peer has renewed them. So each peer has a file that is
 // locked while the peer lives:
 //
