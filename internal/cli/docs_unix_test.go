@@ -210,7 +210,9 @@ func newShell(t *testing.T, page string) *shell {
 	t.Cleanup(bucket.Close)
 	program := must.Get(exec.LookPath("zarrdb"))(t)
 	cmd.Env = append(os.Environ(), "HOME="+dir, "TZ=UTC", "LC_ALL=C.UTF-8", "TMPDIR="+t.TempDir(), "USER=ann", "COLUMNS=100",
-		"PATH="+filepath.Dir(python)+string(os.PathListSeparator)+os.Getenv("PATH"), "ZARRDB_BINARY="+program, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore",
+		"PATH="+filepath.Dir(python)+string(os.PathListSeparator)+os.Getenv("PATH"), "ZARRDB_BINARY="+program,
+		"PYTHONPATH="+must.Get(filepath.Abs("../../python"))(t), // the environment may be another checkout's
+		"PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore",
 		"AWS_ENDPOINT_URL_S3="+bucket.URL, "AWS_NO_SIGN_REQUEST=yes", "AWS_CONFIG_FILE=none", "AWS_SHARED_CREDENTIALS_FILE=none")
 	s := &shell{in: must.Get(cmd.StdinPipe())(t), out: bufio.NewReader(must.Get(cmd.StdoutPipe())(t)), root: dir, dir: dir, ports: map[string]string{}}
 	cmd.Stderr = cmd.Stdout
