@@ -42,7 +42,7 @@ func python(ctx context.Context, b *bench) {
 	l.write(ctx, db, data, planes)
 	check(db.Close())
 	exportForeign(ctx, path, filepath.Join(dir, "field.zarr"), engine.ExportOptions{})
-	for _, system := range []string{inPython, throughZarr, "zarr-python", "zarrs"} { // tensorstore cannot be used after fork
+	for _, system := range []string{inPython, throughZarr, "zarr-python", "zarrs", "tensorstore"} {
 		b.asPython(ctx, dir, "loader", system, l)
 	}
 	b.asPython(ctx, dir, "start", inPython, l)

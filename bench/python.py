@@ -35,6 +35,16 @@ def store(name):
     return zarr.storage.LocalStore(os.path.join(folder, name))
 
 
+class Reads:
+    """An array of tensorstore, which selects as numpy does."""
+
+    def __init__(self, a):
+        self.a, self.shape = a, a.shape
+
+    def __getitem__(self, key):
+        return self.a[key].read().result()
+
+
 def open_array():
     """The array, which selects as numpy does."""
     if system in (OURS, ADAPTED):
@@ -46,6 +56,10 @@ def open_array():
         from zarrdb import codecs
         codecs.use()
         return zarr.open_array(version.store, path="field", mode="r")
+    if system == "tensorstore":
+        import tensorstore
+        a = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": os.path.join(folder, "field.zarr", "field") + "/"}}).result()
+        return Reads(a)
     import zarr
     if system == "zarrs":
         import zarrs  # noqa: F401
@@ -56,22 +70,31 @@ def open_array():
 def patches(seed, count, ready, go, done):
     a = open_array()
     rng = random.Random(seed)
-    ready.release()
-    go.wait()
+    ready()
+    go()
     depth, height, width = a.shape
     for _ in range(count):
         y, x = rng.randrange(height - 128), rng.randrange(width - 128)
         got = a[(rng.randrange(depth), slice(y, y + 128), slice(x, x + 128))]
         assert got.shape == (128, 128)
-    done.release()
+    done()
+
+
+COUNT, WORKERS = 50 if quick else 250, 8
 
 
 def loader():
     """What the workers of a torch DataLoader do: 8 processes, random patches of 128 x 128."""
+    for how in (forked, spawned):
+        if how is spawned or system != "tensorstore":  # which cannot be used after fork
+            emit(f"loader, 8 workers, {how.__name__}", WORKERS * COUNT / how(), "patches/s")
+
+
+def forked():
+    """How long the workers take that are forks of this process."""
     ctx = multiprocessing.get_context("fork")
-    count = 50 if quick else 250
     ready, go, done = ctx.Semaphore(0), ctx.Event(), ctx.Semaphore(0)
-    workers = [ctx.Process(target=patches, args=(i, count, ready, go, done)) for i in range(8)]
+    workers = [ctx.Process(target=patches, args=(i, COUNT, ready.release, go.wait, done.release)) for i in range(WORKERS)]
     for w in workers:
         w.start()
     for _ in workers:
@@ -84,7 +107,28 @@ def loader():
     for w in workers:
         w.join()
         assert w.exitcode == 0
-    emit("loader, 8 workers", 8 * count / took, "patches/s")
+    return took
+
+
+def spawned():
+    """The same of new processes."""
+    workers = [subprocess.Popen([sys.executable, "-c", sys.orig_argv[2], "worker", f"seed={i}", *sys.argv[2:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(WORKERS)]
+    for w in workers:
+        assert w.stdout.readline() == b"ready\n"
+    start = time.perf_counter()
+    for w in workers:
+        w.stdin.close()
+    for w in workers:
+        assert w.stdout.readline() == b"done\n"
+    took = time.perf_counter() - start
+    for w in workers:
+        assert w.wait() == 0
+    return took
+
+
+def worker():
+    """One of the new processes."""
+    patches(int(args["seed"]), COUNT, lambda: print("ready", flush=True), sys.stdin.read, lambda: print("done", flush=True))
 
 
 def dask():
@@ -165,6 +209,6 @@ def reap(pid):
         pass
 
 
-{f.__name__: f for f in (loader, dask, start)}[part]()
+{f.__name__: f for f in (loader, worker, dask, start)}[part]()
 if part in ("loader", "start") and system in (OURS, ADAPTED):
     end()

@@ -36,7 +36,7 @@ func (e *GapError) Error() string {
 	if e.All > 1 {
 		text += fmt.Sprintf("; and %d more gaps", e.All-1)
 	}
-	return text
+	return text + "; nothing is appended: append what lies between first, or do without strict, which then warns"
 }
 
 // Is makes it an ErrMisfit.

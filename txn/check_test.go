@@ -185,14 +185,21 @@ func TestCheckHeader(t *testing.T) {
 
 // Packs that are gone or cut are found without reading any.
 func TestCheckPacks(t *testing.T) {
-	for _, what := range []string{"missing", "truncated"} {
+	for _, what := range []string{"missing", "truncated", "truncated while open"} {
 		t.Run(what, func(t *testing.T) {
 			db, fs := damagedHistory(t)
+			if what == "truncated while open" {
+				writeFile(t, fs, packFiles(t, fs)[0], []byte(readFile(t, fs, packFiles(t, fs)[0])[:20_000]))
+				if r := checkReport(t, db, CheckOptions{}); len(r.Problems) == 0 || r.Problems[0].Kind != ProblemPack {
+					t.Errorf("found %v", r.Problems)
+				}
+			}
 			must.Do(t, db.Close())
 			path := packFiles(t, fs)[0]
-			if what == "missing" {
+			switch what {
+			case "missing":
 				must.Do(t, fs.Remove(path))
-			} else {
+			case "truncated":
 				writeFile(t, fs, path, []byte(readFile(t, fs, path)[:20_000]))
 			}
 			db = must.Get(Open("db", testOptions(fs)))(t)

@@ -347,6 +347,52 @@ func (s *Store) Infos() []Info {
 	return list
 }
 
+// Files returns what [Store.Infos] does, with what is on the disk now: a file that was removed or cut behind the back of
+// the store is Missing, or its Size is that of the file. It looks at each file once.
+func (s *Store) Files(ctx context.Context) ([]Info, error) {
+	list := s.Infos()
+	for k := range list {
+		i := &list[k]
+		if i.Missing {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		p := s.lookup(i.ID)
+		fi, err := s.fs.Stat(s.path(i.ID))
+		switch {
+		case p == nil || err != nil && s.lookup(i.ID) != p: // given back meanwhile
+		case errors.Is(err, os.ErrNotExist):
+			i.Missing = true
+		case err != nil:
+			return nil, fmt.Errorf("pack: %w", err)
+		case uint64(fi.Size()) < i.Size:
+			i.Size = min(i.Size, p.fileEnd(uint64(fi.Size())))
+		}
+	}
+	return list, nil
+}
+
+// fileEnd is the end of a pack whose file has so many bytes: that of a rewritten file is another one.
+func (p *pack) fileEnd(size uint64) uint64 {
+	f, err := p.s.fs.Open(p.s.path(p.id))
+	if err != nil {
+		return size
+	}
+	defer f.Close()
+	lay, err := readLayout(f, p.id, p.salt)
+	if err != nil || lay == nil {
+		return size
+	}
+	for _, e := range lay.extents {
+		if e.at+e.n > size {
+			return e.from
+		}
+	}
+	return lay.size
+}
+
 // Recorded reports that infos returned by Sync are durable in the index. Sync
 // returns unrecorded infos again; without Recorded, all that changed since Open.
 func (s *Store) Recorded(infos []Info) {

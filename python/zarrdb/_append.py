@@ -73,7 +73,7 @@ def check(ds: Dataset, session: Session, group: str | None, how: dict[str, Any],
         if not wrong and dim is not None and not any_order:
             path = f"{(group or '').strip('/')}/{dim}".strip("/")
             gaps = _gaps(session, path, ds.variables.get(dim), raw.get(dim), decoded.get(dim), dim, overlap)
-    wrong += gaps if strict else []
+    wrong += [f"{gap}; without strict that is a warning" for gap in gaps] if strict else []
     if wrong:
         raise InvalidError(f"{f'append along {dim}' if dim is not None else 'write a dataset'}: nothing was written. {'; '.join(wrong)}")
     for gap in gaps:

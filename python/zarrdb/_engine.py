@@ -31,8 +31,8 @@ DONE, FAILED, RUNNING = range(3)
 ALL, FROM, SPAN, LAST, NONE = range(5)  # ranges of a value
 SOCKETS = 1024  # as maxSockets in main.go
 
-# A read of at most so many bytes is tried before a call that can be interrupted is begun.
-SHORT = 1 << 20
+# A read of at most so many bytes is tried before a call that can be interrupted is begun: decoding them takes less than a slice.
+SHORT = 8 << 20
 # After one that was given up, so many reads of the array are not tried.
 SLOW = 100
 

@@ -101,11 +101,15 @@ func scan[K, V any](c *Checker, t *catalog.Table[K, V], kind, table, record stri
 }
 
 // packs compares the files with their records in the index.
-func (c *Checker) packs(context.Context) error {
+func (c *Checker) packs(ctx context.Context) error {
 	if _, err := scan(c, &catalog.Packs, ProblemPack, "the table of packs", "pack table entry %x", func([]byte, pack.Info) {}); err != nil {
 		return err
 	}
-	for _, i := range c.Packs.Infos() {
+	files, err := c.Packs.Files(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range files {
 		var err error
 		switch {
 		case i.Missing && c.Gone:
