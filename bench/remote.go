@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -228,7 +227,7 @@ func (c *cloud) sized(n int64) int64 {
 func (c *cloud) run(ctx context.Context, name string, args ...string) (d time.Duration, mib float64) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var said strings.Builder
-	cmd.Stdout, cmd.Stderr = io.Discard, &said
+	cmd.Stderr = &said // what it prints goes to no pipe
 	d = took(func() {
 		check(cmd.Start())
 		ended := make(chan error)
