@@ -96,7 +96,9 @@ def test_histories_and_virtualizarr(tmp_path: Path) -> None:
                 return self
 
             def to_kerchunk(self, format: str) -> object:
-                return {"version": 1, "refs": {".zgroup": {"zarr_format": 2}, "a/.zarray": meta, "a/0": [str(tmp_path / "bytes"), 0, 24]}}
+                return {"version": 1, "refs": {".zgroup": {"zarr_format": 2}, "a/.zarray": meta, "a/.zattrs": {"_ARRAY_DIMENSIONS": ["x"]}, "a/0": [str(tmp_path / "bytes"), 0, 24]}}
 
         assert copy.link(Virtual(), to="far", allow=str(tmp_path)).message == "link references"
         assert copy.at("main").array("far/a")[:].tolist() == [0, 1, 2]
+        # 0 is a value in a dataset of VirtualiZarr, not a missing one.
+        assert xr.open_dataset(copy.at("main").store, engine="zarr", group="far", consolidated=False)["a"].values.tolist() == [0, 1, 2]

@@ -20,7 +20,7 @@ def as_files(sources: tuple[Any, ...]) -> Iterator[list[Any]]:
         out = []
         for i, source in enumerate(sources):
             if not isinstance(source, str | os.PathLike) and hasattr(source, "virtualize"):
-                source = source.virtualize.to_kerchunk(format="dict")
+                source = _unmasked(source.virtualize.to_kerchunk(format="dict"))
             if isinstance(source, Mapping):
                 path = os.path.join(folder, f"{i}.json")
                 with open(path, "w") as f:
@@ -28,6 +28,19 @@ def as_files(sources: tuple[Any, ...]) -> Iterator[list[Any]]:
                 source = path
             out.append(source)
         yield out
+
+
+def _unmasked(refs: Mapping[str, Any]) -> dict[str, Any]:
+    """The reference set of a dataset of VirtualiZarr without fill values that are none in the dataset: its arrays are of format 3, in
+    which a fill value of 0 says nothing about missing values, and those of the reference set of format 2, in which xarray takes 0 for missing."""
+    inner = dict(refs["refs"])
+    load: Callable[[str], Any] = lambda key: json.loads(doc) if isinstance(doc := inner.get(key, "{}"), str | bytes) else doc
+    for key in refs["refs"]:
+        if key.rpartition("/")[2] == ".zarray" and "_FillValue" not in load(key.removesuffix(".zarray") + ".zattrs"):
+            array = load(key)
+            if not array.get("fill_value"):
+                inner[key] = json.dumps({**array, "fill_value": None})
+    return {**refs, "refs": inner}
 
 
 def _absolute(refs: Mapping[str, Any]) -> dict[str, Any]:
