@@ -717,7 +717,7 @@ func TestAwayCommits(t *testing.T) {
 		}
 		db.commit.mu.Unlock()
 	}
-	store.asked = free
+	store.ask(free)
 	peer := NewPeer(db.Dir(), db.Identity(), db.Remote(), lazyOptions(store))
 	a, b := must.Get(db.Begin(bg, "main"))(t), must.Get(peer.Begin(bg, "main"))(t)
 	set(t, a, map[string]string{"x": big("x", 3000), "m/k00101": "a"})
@@ -768,7 +768,7 @@ func TestAwayCommits(t *testing.T) {
 		t.Error("a commit of nothing")
 	}
 	// A push home opens nothing that both have, and sends what is new.
-	store.asked = nil
+	store.ask(nil)
 	peer = NewPeer(db.Dir(), db.Identity(), db.Remote(), lazyOptions(store))
 	defer peer.Close()
 	r := must.Get(peer.PushTo(bg, bucketOf(t, peer, store), TransferOptions{}))(t)
@@ -960,15 +960,15 @@ func TestFetchPayloads(t *testing.T) {
 	defer peer.Close()
 	ctx, cancel := context.WithCancel(bg)
 	var sent atomic.Int64 // requests go side by side
-	store.asked = func(string, string) {
+	store.ask(func(string, string) {
 		if sent.Add(1) == 4 {
 			cancel()
 		}
-	}
+	})
 	if _, err := db.FetchPayloads(ctx, FetchPayloadsOptions{Commit: head, Path: "a"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
-	store.asked = nil
+	store.ask(nil)
 	calls := 0
 	r := must.Get(peer.FetchPayloads(bg, FetchPayloadsOptions{Commit: head, Path: "a", Progress: func(FetchPayloadsReport) { calls++ }}))(t)
 	if r.Payloads != 300 || r.Bytes != want || r.Total != want || r.Requests > 30 || calls == 0 {

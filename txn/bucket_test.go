@@ -69,6 +69,13 @@ func (w *wire) set(fail func(op string) netFault) {
 	w.fail = fail
 }
 
+// ask calls a function with each request from now on; nil calls none.
+func (w *wire) ask(asked func(op, key string)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = asked
+}
+
 // took returns the requests since the last call, sorted.
 func (w *wire) took() string {
 	w.mu.Lock()
@@ -368,20 +375,20 @@ func TestBucketFree(t *testing.T) {
 	defer peer.Close()
 	n := 0
 	var one sync.Mutex
-	store.asked = func(string, string) {
+	store.ask(func(string, string) {
 		one.Lock()
 		defer one.Unlock()
 		n++
 		update(t, db, "side", map[string]string{"n": big(fmt.Sprint(n), 3000)})
 		must.Get(db.Expire(bg, ExpireOptions{Keep: 1}))(t)
 		must.Get(db.GC(bg, GCOptions{}))(t)
-	}
+	})
 	for i, from := range []*DB{db, peer} {
 		asked := store.asked
-		store.asked = nil
+		store.ask(nil)
 		update(t, first, "main", map[string]string{"x": big("x", 5000+i)})
 		must.Get(first.PushTo(bg, bucketOf(t, first, store), TransferOptions{}))(t)
-		store.asked = asked
+		store.ask(asked)
 		before := n
 		r := must.Get(from.PullFrom(bg, readOf(t, from, store), TransferOptions{}))(t)
 		if len(r.Moves) != 1 || r.PayloadBytes == 0 || mustHead(t, db) != mustHead(t, first) {
@@ -392,7 +399,7 @@ func TestBucketFree(t *testing.T) {
 			t.Errorf("%d requests", n-before)
 		}
 	}
-	store.asked = nil
+	store.ask(nil)
 	if got := cloneOf(t, store, everyRef); len(branchesOf(got)) != 2 {
 		t.Errorf("%v", branchesOf(got))
 	}
@@ -513,13 +520,15 @@ func TestBucketRefusals(t *testing.T) {
 	must.Get(db.PushTo(bg, b, TransferOptions{AllBranches: true}))(t)
 	update(t, db, "side", map[string]string{"a/s": big("s", 3000)})
 	fresh := bucketOf(t, db, store)
-	store.asked = func(op, key string) {
+	deletes := sync.OnceFunc(func() {
+		d := must.Get(depot.Open(bg, store.Store, nil))(t)
+		must.Do(t, d.Begin().Publish(bg, depot.Change{Refs: []depot.RefChange{{Ref: "heads/side", Old: d.Manifest().Refs["heads/side"]}}}))
+	})
+	store.ask(func(op, key string) {
 		if op == "put" && strings.HasPrefix(key, "b/") {
-			store.asked = nil
-			d := must.Get(depot.Open(bg, store.Store, nil))(t)
-			must.Do(t, d.Begin().Publish(bg, depot.Change{Refs: []depot.RefChange{{Ref: "heads/side", Old: d.Manifest().Refs["heads/side"]}}}))
+			deletes()
 		}
-	}
+	})
 	if _, err := db.PushTo(bg, fresh, TransferOptions{Refs: []RefSpec{{From: "side"}}}); !errors.Is(err, ErrRefMoved) || manifestOf(t, store).Refs["heads/side"] != (depot.ID{}) {
 		t.Errorf("deleted meanwhile: %v", err)
 	}
@@ -631,14 +640,15 @@ func TestBucketPull(t *testing.T) {
 	copied.opts.ReadOnly = false
 
 	other, asked := readOf(t, copied, store), 0
-	store.asked = func(string, string) {
-		store.asked, asked = nil, asked+1
+	store.ask(func(string, string) {
+		store.ask(nil)
+		asked++
 		ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
 		defer cancel()
 		if _, err := copied.PullFrom(ctx, other, TransferOptions{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("beside another pull: %v", err)
 		}
-	}
+	})
 	must.Get(copied.PullFrom(bg, in, TransferOptions{}))(t)
 	if sameVersions(t, db, copied); asked != 1 {
 		t.Errorf("%d other pulls", asked)
