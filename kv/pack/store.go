@@ -242,13 +242,8 @@ func (s *Store) discard(path string) {
 // logical size from its header then. Errors of the file are returned when the
 // pack is read.
 func (p *pack) rewritten() bool {
-	f, err := p.s.fs.Open(p.s.path(p.id))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	lay, err := readLayout(f, p.id, p.salt)
-	if err != nil || lay == nil {
+	lay := p.layout()
+	if lay == nil {
 		return false
 	}
 	p.setTail(lay.size)
@@ -347,8 +342,9 @@ func (s *Store) Infos() []Info {
 	return list
 }
 
-// Files returns what [Store.Infos] does, with what is on the disk now: a file that was removed or cut behind the back of
-// the store is Missing, or its Size is that of the file. It looks at each file once.
+// Files returns what [Store.Infos] does, as the files are now: if another program removed a file, its pack is Missing, and if
+// another program cut it, Size is where the pack ends now. It looks at each file once. The error is about a file that
+// cannot be looked at, or ctx.
 func (s *Store) Files(ctx context.Context) ([]Info, error) {
 	list := s.Infos()
 	for k := range list {
@@ -362,7 +358,7 @@ func (s *Store) Files(ctx context.Context) ([]Info, error) {
 		p := s.lookup(i.ID)
 		fi, err := s.fs.Stat(s.path(i.ID))
 		switch {
-		case p == nil || err != nil && s.lookup(i.ID) != p: // given back meanwhile
+		case p == nil || err != nil && s.lookup(i.ID) != p: // a collection has removed it meanwhile
 		case errors.Is(err, os.ErrNotExist):
 			i.Missing = true
 		case err != nil:
@@ -374,15 +370,10 @@ func (s *Store) Files(ctx context.Context) ([]Info, error) {
 	return list, nil
 }
 
-// fileEnd is the end of a pack whose file has so many bytes: that of a rewritten file is another one.
+// fileEnd returns where a pack ends whose file has so many bytes. A rewritten file is shorter than its pack.
 func (p *pack) fileEnd(size uint64) uint64 {
-	f, err := p.s.fs.Open(p.s.path(p.id))
-	if err != nil {
-		return size
-	}
-	defer f.Close()
-	lay, err := readLayout(f, p.id, p.salt)
-	if err != nil || lay == nil {
+	lay := p.layout()
+	if lay == nil {
 		return size
 	}
 	for _, e := range lay.extents {
@@ -391,6 +382,20 @@ func (p *pack) fileEnd(size uint64) uint64 {
 		}
 	}
 	return lay.size
+}
+
+// layout reads the layout of a file that was rewritten; it is nil for others, and for files that cannot be read.
+func (p *pack) layout() *layout {
+	f, err := p.s.openPack(p.id)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	lay, err := readLayout(f, p.id, p.salt)
+	if err != nil {
+		return nil
+	}
+	return lay
 }
 
 // Recorded reports that infos returned by Sync are durable in the index. Sync

@@ -31,7 +31,7 @@ DONE, FAILED, RUNNING = range(3)
 ALL, FROM, SPAN, LAST, NONE = range(5)  # ranges of a value
 SOCKETS = 1024  # as maxSockets in main.go
 
-# A read of at most so many bytes is tried before a call that can be interrupted is begun: decoding them takes less than a slice.
+# A read of at most so many bytes is tried before a call that can be interrupted is begun: most are decoded within a slice.
 SHORT = 8 << 20
 # After one that was given up, so many reads of the array are not tried.
 SLOW = 100

@@ -31,13 +31,17 @@ def as_files(sources: tuple[Any, ...]) -> Iterator[list[Any]]:
 
 
 def _unmasked(refs: Mapping[str, Any]) -> dict[str, Any]:
-    """The reference set of a dataset of VirtualiZarr without fill values that are none in the dataset: its arrays are of format 3, in
-    which a fill value of 0 says nothing about missing values, and those of the reference set of format 2, in which xarray takes 0 for missing."""
+    """The reference set of a dataset of VirtualiZarr, with no fill value of 0 that the dataset does not name. The dataset is of
+    format 3, in which xarray reads 0 as a value; the reference set is of format 2, in which xarray takes the fill value for missing."""
     inner = dict(refs["refs"])
-    load: Callable[[str], Any] = lambda key: json.loads(doc) if isinstance(doc := inner.get(key, "{}"), str | bytes) else doc
+
+    def document(key: str) -> Any:
+        text = inner.get(key, "{}")
+        return json.loads(text) if isinstance(text, str | bytes) else text
+
     for key in refs["refs"]:
-        if key.rpartition("/")[2] == ".zarray" and "_FillValue" not in load(key.removesuffix(".zarray") + ".zattrs"):
-            array = load(key)
+        if key.rpartition("/")[2] == ".zarray" and "_FillValue" not in document(key.removesuffix(".zarray") + ".zattrs"):
+            array = document(key)
             if not array.get("fill_value"):
                 inner[key] = json.dumps({**array, "fill_value": None})
     return {**refs, "refs": inner}
